@@ -65,7 +65,7 @@ def sheet(n: int, seed: int = 0) -> np.ndarray:
     return waves @ rng.normal(size=(5, COLUMNS)) + 0.3 * rng.normal(size=(n, COLUMNS))
 
 
-def quantisation_error(X: np.ndarray, codebook: np.ndarray) -> float:
+def quantization_error(X: np.ndarray, codebook: np.ndarray) -> float:
     nearest = [cdist(X[i : i + 1000], codebook).min(axis=1) for i in range(0, len(X), 1000)]
     return float(np.concatenate(nearest).mean())
 
@@ -225,9 +225,9 @@ def agreement(epochs: int, tables: int) -> None:
             with contextlib.suppress(ImportError):
                 peer()()
         ours = contest.found.pop("prinfold, batch")
-        error = quantisation_error(contest.X, ours)
+        error = quantization_error(contest.X, ours)
         for name, found in contest.found.items():
-            apart = quantisation_error(contest.X, found) / error - 1.0
+            apart = quantization_error(contest.X, found) / error - 1.0
             gaps.setdefault(name, []).append((apart, float(np.abs(found - ours).max())))
     lines = []
     for name, pairs in gaps.items():
@@ -282,7 +282,7 @@ def epochs_of_all(n_rows: int, epochs: int, turns: int) -> None:
         lines = []
         for name in runs:
             ours = "prinfold, online" if "online" in name else "prinfold, batch"
-            error = f"{quantisation_error(X, contest.found[name]):.5f}" if name in contest.found else "–"
+            error = f"{quantization_error(X, contest.found[name]):.5f}" if name in contest.found else "–"
             ratios = [busy[name] / busy["floor"], least[name] / least[ours], busy[name] / busy[ours]]
             lines.append([name, 1e3 * least[name], 1e3 * busy[name], *ratios, error])
         print_table(

@@ -12,7 +12,7 @@ from sklearn import manifold
 from prinfold import metrics
 from prinfold._typing import Mesh
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.geometry import neighbor_ranks as neighbours
+from prinfold.geometry import neighbor_ranks as neighbors
 from prinfold.geometry.domain import UnitSphere
 
 
@@ -111,7 +111,7 @@ def test_trustworthiness_is_that_of_scikit_learn(k, monkeypatch):
     expected = manifold.trustworthiness(X, Z, n_neighbors=k), manifold.trustworthiness(Z, X, n_neighbors=k)
     assert metrics.trustworthiness(X, Z, k) == pytest.approx(expected[0])
     assert metrics.continuity(X, Z, k) == pytest.approx(expected[1])
-    monkeypatch.setattr(neighbours, "_BLOCK_NUMBERS", 60 * 7)
+    monkeypatch.setattr(neighbors, "_BLOCK_NUMBERS", 60 * 7)
     assert metrics.trustworthiness(X, Z, k) == pytest.approx(expected[0])
 
 

@@ -307,12 +307,12 @@ def mcqueen(folder: Path) -> None:
     for (name, data), column in zip(sets.items(), axes.T, strict=True):
         for (kind, models), ax in zip(ways.items(), column, strict=True):
             ax.plot(*data.X.T, "x", color="#8c959f", ms=3)
-            for (way, model), colour in zip(models.items(), ("#D55E00", "#0072B2"), strict=True):
+            for (way, model), color in zip(models.items(), ("#D55E00", "#0072B2"), strict=True):
                 model.fit(data.X)
                 points = finely(model.vertices_, closed=False)
                 there, back = distances(points, true_points(data))
                 label = f"{way}: {there:.3f}, {back:.3f}"
-                ax.plot(*points.T, color=colour, lw=2, label=label)
+                ax.plot(*points.T, color=color, lw=2, label=label)
                 table.append([name, kind, way, f"{there:.4f}", f"{back:.4f}", f"{model.length_:.2f}"])
             ax.set(aspect="equal", title=f"{name}, {kind}", xticks=[], yticks=[])
             ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 0.0), fontsize=9)

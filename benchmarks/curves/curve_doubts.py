@@ -39,8 +39,8 @@ def arms(rng: np.random.Generator, angles: list[float], lengths: list[float], no
     return X + noise * rng.normal(size=X.shape)
 
 
-def clumps(rng: np.random.Generator, centres: list[tuple[float, float]]) -> np.ndarray:
-    return np.vstack([0.1 * rng.normal(size=(100, 2)) + centre for centre in centres])
+def clumps(rng: np.random.Generator, centers: list[tuple[float, float]]) -> np.ndarray:
+    return np.vstack([0.1 * rng.normal(size=(100, 2)) + center for center in centers])
 
 
 ALONG: dict[str, Make] = {

@@ -33,8 +33,8 @@ def of_processor(work: Callable[[], Any]) -> tuple[float, Any]:
 def clusters(n: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 6, n)
-    centres = 5.0 * np.stack([np.cos(np.arange(6.0)), np.sin(np.arange(6.0))], axis=1)
-    return centres[y] + rng.normal(0, 0.8, (n, 2)), y
+    centers = 5.0 * np.stack([np.cos(np.arange(6.0)), np.sin(np.arange(6.0))], axis=1)
+    return centers[y] + rng.normal(0, 0.8, (n, 2)), y
 
 
 def main() -> None:

@@ -108,7 +108,7 @@ def patches(seeds: range) -> None:
             whole = chart.patches.coefficients
             for words, kept in (("points", 1), ("and tangent planes", 3), ("and curvature", 6)):
                 coefficients = np.where(np.arange(6)[:, None] < kept, whole, 0.0)
-                y = Patches(chart.patches.centres, coefficients, chart.patches.bandwidth).point(Z)
+                y = Patches(chart.patches.centers, coefficients, chart.patches.bandwidth).point(Z)
                 back = flow(y)
                 there = back.status == Status.CONVERGED
                 off = np.linalg.norm(back.points - y, axis=1) / bandwidth

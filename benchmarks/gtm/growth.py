@@ -19,7 +19,7 @@ AXES = {
 """All large enough to be planned."""
 
 MORE = {"rows": (48_000, 96_000, 192_000), "nodes": (3600, 6400, 10_000), "columns": (160,)}
-COLOURS = {"dense": "#b3541e", "planned": "#1f5f8b"}
+COLORS = {"dense": "#b3541e", "planned": "#1f5f8b"}
 NOISE = 0.05
 
 Growth = dict[str, tuple[list[int], dict[str, list[float]], list[float]]]
@@ -41,7 +41,7 @@ def bench_growth(full: bool) -> Growth:
         for axis, values in AXES.items():
             chosen = [*values, *MORE[axis]] if full else list(values)
             points = [seconds_at(**{**BASE, axis: value}) for value in chosen]
-            seconds = {kind: [point[0][kind] for point in points] for kind in COLOURS}
+            seconds = {kind: [point[0][kind] for point in points] for kind in COLORS}
             growth[axis] = (chosen, seconds, [point[1] for point in points])
     rows = []
     for axis, (chosen, seconds, kept) in growth.items():
@@ -49,7 +49,7 @@ def bench_growth(full: bool) -> Growth:
             (f"{axis} {value}", 1e3 * seconds["dense"][i], 1e3 * seconds["planned"][i], kept[i])
             for i, value in enumerate(chosen)
         ]
-        slopes = (exponent(chosen, seconds[kind]) for kind in COLOURS)
+        slopes = (exponent(chosen, seconds[kind]) for kind in COLORS)
         rows.append((f"  exponent in {axis}", *slopes, ""))
     about = ", ".join(f"{value} {axis}" for axis, value in BASE.items())
     print_table(
@@ -71,9 +71,9 @@ def draw_growth(growth: Growth, folder: Path) -> None:
 
     figure, panels = plt.subplots(1, 3, figsize=(9, 3.1), sharey=True, layout="constrained")
     for ax, (axis, (chosen, seconds, _)) in zip(panels, growth.items(), strict=True):
-        for kind, colour in COLOURS.items():
+        for kind, color in COLORS.items():
             label = f"{kind}: {axis} to the {exponent(chosen, seconds[kind]):.2f}"
-            ax.loglog(chosen, 1e3 * np.array(seconds[kind]), "o-", color=colour, label=label, markersize=4)
+            ax.loglog(chosen, 1e3 * np.array(seconds[kind]), "o-", color=color, label=label, markersize=4)
         ax.set_xlabel(axis)
         ax.set_xticks(chosen[::2], [f"{value:,}".replace(",", " ") for value in chosen[::2]], minor=False)
         ax.minorticks_off()
@@ -90,8 +90,8 @@ def draw_peers(ratios: Mapping[str, Mapping[str, float]], folder: Path) -> None:
     figure, panels = plt.subplots(1, len(ratios), figsize=(9, 2.6), layout="constrained")
     for ax, (size, bars) in zip(np.atleast_1d(panels), ratios.items(), strict=True):
         ordered = sorted(bars.items(), key=lambda item: -item[1])
-        colours = [COLOURS["planned"] if name.startswith("prinfold") else "#9a9a9a" for name, _ in ordered]
-        ax.barh([name for name, _ in ordered], [value for _, value in ordered], color=colours)
+        colors = [COLORS["planned"] if name.startswith("prinfold") else "#9a9a9a" for name, _ in ordered]
+        ax.barh([name for name, _ in ordered], [value for _, value in ordered], color=colors)
         for i, (_, value) in enumerate(ordered):
             ax.annotate(f" {value:.2g}", (value, i), va="center", fontsize=8)
         ax.axvline(1.0, color="black", linewidth=0.8)

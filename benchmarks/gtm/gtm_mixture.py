@@ -96,7 +96,7 @@ def sheets(kind: str, seed: int) -> tuple[np.ndarray, np.ndarray, int]:
 def starts(seeds: int) -> None:
     kinds = ["beside each other", "one above the other", "one a tenth as large", "linked rings"]
     ways: dict[str, dict[str, Any]] = {
-        "centres, 1": {"partition": "centres", "n_init": 1},
+        "centres, 1": {"partition": "centers", "n_init": 1},
         "flats, 1": {"partition": "flats", "n_init": 1},
         "clouds, 1": {"partition": "clouds", "n_init": 1},
         "auto, 4": {"n_init": 4},

@@ -18,7 +18,7 @@ from prinfold.gtm import e_step as passes
 from prinfold.gtm import model as gtm
 from prinfold.gtm import node_selection as pruning
 from prinfold.gtm.noise.protocol import Posterior
-from prinfold.gtm.softmax import levelled_weights
+from prinfold.gtm.softmax import leveled_weights
 from prinfold.gtm.starts import first_parameters as starts
 from prinfold.rows.rows import Rows, blas_on_one_thread, work_through
 
@@ -106,7 +106,7 @@ def kept_by(at: Late) -> float:
     model, rows, parameters = at.model, at.rows, at.state.parameters
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     plan, _ = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, pruning.Hint(age=CYCLE))
-    return passes.n_entries(plan, nodes) / (rows.n_rows * len(nodes.centres))
+    return passes.n_entries(plan, nodes) / (rows.n_rows * len(nodes.centers))
 
 
 def path_of(plan: Sequence[pruning.Part | pruning.RowBatch]) -> str:
@@ -140,7 +140,7 @@ def parts_of(at: Late, repeats: int) -> Parts:
     groups = after.groups or pruning.make_groups(model.surface, rows, parameters.weights)
     n_entries, bound = passes.n_entries(plan, nodes), model.noise.capabilities.bound
     planned, _ = gtm.e_step(model, rows, parameters, late_hint)
-    dense = gtm.summarise(model, rows, parameters)
+    dense = gtm.summarize(model, rows, parameters)
 
     def m_step() -> None:
         model.noise.m_step(model.surface, at.state.statistics, model.penalty, parameters)
@@ -159,7 +159,7 @@ def parts_of(at: Late, repeats: int) -> Parts:
         bound=took["bound"].median,
         sums=took["sums"].median,
         m_step=took["m_step"].median,
-        kept=n_entries / (rows.n_rows * len(nodes.centres)),
+        kept=n_entries / (rows.n_rows * len(nodes.centers)),
         lost=(dense.log_likelihood - planned.log_likelihood) / dense.total,
         path=path_of(plan),
     )
@@ -184,10 +184,10 @@ def dense_parts(at: Late, repeats: int) -> dict[str, float]:
                 marks = [time.perf_counter()]
                 loaded = noise.load(rows.block(part))
                 marks.append(time.perf_counter())
-                relative = worker.buffer[: len(loaded) * len(nodes.centres)].reshape(len(loaded), -1)
+                relative = worker.buffer[: len(loaded) * len(nodes.centers)].reshape(len(loaded), -1)
                 own = scaled.log_density(nodes, loaded, None, relative[None])
                 marks.append(time.perf_counter())
-                total, _ = levelled_weights(relative, scaled.exponential(relative.dtype))
+                total, _ = leveled_weights(relative, scaled.exponential(relative.dtype))
                 posterior = Posterior(relative, total, own + np.log(total))
                 marks.append(time.perf_counter())
                 worker.sums.add(loaded, None, posterior, None)

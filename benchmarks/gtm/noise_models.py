@@ -51,7 +51,7 @@ def ready(make: Callable[..., Any], X: np.ndarray) -> tuple[Callable[[], Any], C
     rows = model._rows(X)
     trained, parameters = model._for(rows, model._model), model._parameters()
     state = trained.begin(rows, parameters)
-    return lambda: gtm.summarise(trained, rows, parameters), lambda: trained.step(rows, state)
+    return lambda: gtm.summarize(trained, rows, parameters), lambda: trained.step(rows, state)
 
 
 def costs(n: int, D: int, turns: int) -> None:

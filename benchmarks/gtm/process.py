@@ -93,7 +93,7 @@ def cost(sides: tuple[int, ...]) -> None:
             rank = surface.node_features.shape[1]
             bound = time.perf_counter() - clock
             model = with_process_prior(
-                gtm.GTMModel(surface, IsotropicNoise(1e-6), None), recipe, float(X.var()), penalised=False
+                gtm.GTMModel(surface, IsotropicNoise(1e-6), None), recipe, float(X.var()), penalized=False
             )
             with blas_on_one_thread():
                 state = model.begin(data, pca_start(model, data, np.random.default_rng(0)))

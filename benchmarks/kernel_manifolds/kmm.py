@@ -42,7 +42,7 @@ SIMULATORS: dict[str, tuple[Callable[[int], Any], int]] = {
 
 
 def started(
-    X: np.ndarray, Q: int, held_share: float = 0.0, sizes: tuple[int, ...] = kmm_training.NEIGHBOURHOOD_SIZES
+    X: np.ndarray, Q: int, held_share: float = 0.0, sizes: tuple[int, ...] = kmm_training.NEIGHBORHOOD_SIZES
 ) -> kmm_training.KMMStart:
     """Where training begins, with a share of the rows held out."""
     Y, weight = X - X.mean(axis=0), np.ones(len(X))

@@ -26,7 +26,7 @@ from prinfold.numerics._radial_kernels_jit import exponentials
 from prinfold.numerics.radial_kernels import PROFILES, Profile
 
 WANTED = 2.0
-NEIGHBOURS = 30
+NEIGHBORS = 30
 ROWS = 4000
 QUARTIC = PROFILES["quartic"]
 
@@ -34,7 +34,7 @@ QUARTIC = PROFILES["quartic"]
 def sheet(n: int, D: int) -> tuple[np.ndarray, np.ndarray]:
     """Latent points with a fixed number of neighbours within one bandwidth, and data to predict."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(0, np.sqrt(n * np.pi / NEIGHBOURS), (n, 2))
+    X = rng.uniform(0, np.sqrt(n * np.pi / NEIGHBORS), (n, 2))
     Y = np.sin(X @ rng.standard_normal((2, D))) + 0.1 * rng.standard_normal((n, D))
     return X, Y - Y.mean(axis=0)
 
@@ -158,7 +158,7 @@ def bench_sparse(full: bool) -> None:
         "inner / reach",
         "off by",
     )
-    print_table(f"2. Pairs within reach of a quartic kernel, about {NEIGHBOURS} for each row", heads, lines)
+    print_table(f"2. Pairs within reach of a quartic kernel, about {NEIGHBORS} for each row", heads, lines)
 
 
 # --------------------------------------------------------------------------------------------------- 3. growth
@@ -174,11 +174,11 @@ def bench_growth(full: bool) -> None:
             runs[str(n)] = partial(clocked, partial(on(DataTarget(Y), QUARTIC).gradient, X))
         took = [each.median for each in timed(runs, 9 if full else 3).values()]
         exponent = np.polyfit(np.log(sizes), np.log(took), 1)[0]
-        per_pair = [1e9 * each / (NEIGHBOURS * n) for n, each in zip(sizes, took, strict=True)]
+        per_pair = [1e9 * each / (NEIGHBORS * n) for n, each in zip(sizes, took, strict=True)]
         lines += [(D, n, 1e3 * t, p, "") for n, t, p in zip(sizes, took, per_pair, strict=True)]
         lines.append((D, "all", "", "", float(exponent)))
     heads = ("D", "rows", "ms", "ns per pair", "exponent")
-    print_table(f"3. Growth with the number of rows, about {NEIGHBOURS} neighbours each", heads, lines)
+    print_table(f"3. Growth with the number of rows, about {NEIGHBORS} neighbours each", heads, lines)
 
 
 # --------------------------------------------------------------------------------------------- 4. plain NumPy

@@ -73,7 +73,7 @@ def bench_time(full: bool) -> None:
             fits.append(time.perf_counter() - clock)
             model.transform(data.new[:1])  # makes the mesh
             places.append(clocked(lambda model=model, data=data: model.transform(data.new))[0] / N_NEW)
-            found.append(len(model.latent_.centres))
+            found.append(len(model.latent_.centers))
         for n, m, fit, by, place in zip(sizes, found, fits, exponents(sizes, fits), places, strict=True):
             lines.append((f"{kernel}, {landmarks or 'all rows'}", n, m, fit, by, 1e3 * place))
     heads = ("kernel, landmarks", "rows", "latent points", "fit s", "exponent", "transform ms/row")
@@ -104,7 +104,7 @@ def bench_landmarks(full: bool) -> None:
             fit = time.perf_counter() - clock
             points = model.project(data.new)
             error, off = (float(np.square(points - rows).sum(axis=1).mean()) for rows in (data.new, data.clean))
-            lines.append((seed, landmarks or f"all {n}", len(model.latent_.centres), fit, error, off))
+            lines.append((seed, landmarks or f"all {n}", len(model.latent_.centers), fit, error, off))
     heads = ("seed", "landmarks", "latent points", "fit s", "new rows to surface", "projections to truth")
     noise = f"noise alone: {NOISE**2 * (COLUMNS - 2):.3g} and {NOISE**2 * 2:.3g}"
     print_table(f"2. What landmarks lose, {n} rows, mean squares ({noise})", heads, lines)

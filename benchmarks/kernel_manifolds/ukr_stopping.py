@@ -124,7 +124,7 @@ class Truth:
 
 def points_of(surface: KernelMap) -> tuple[FloatArray, FloatArray]:
     """Many points of a surface within its domain, and how much of it each stands for."""
-    X, Q = surface.centres, surface.centres.shape[1]
+    X, Q = surface.centers, surface.centers.shape[1]
     if Q == 1:
         Z = np.linspace(X.min(), X.max(), 1500)[:, None]
     else:
@@ -234,7 +234,7 @@ def report(trials: list[Trial], found: dict[Trial, list[Path]]) -> None:
         print(f"{name:41}  " + "  ".join(f"{statistic([path.ends[rule] for path in every]):8.2f}" for rule in RULES))
 
 
-def summarise(solver: str, paths: list[Path]) -> None:
+def summarize(solver: str, paths: list[Path]) -> None:
     """How soon a way down is at the noise, and how near the truth it is there."""
     steps = np.median([path.steps for path in paths])
     D = np.exp(np.mean([np.log(path.ends["noise"] * path.D.min()) for path in paths]))
@@ -288,7 +288,7 @@ def main() -> None:
     found: dict[Trial, list[Path]] = defaultdict(list)
     for (trial, _), path in zip(reversed(jobs), paths, strict=True):
         found[trial].insert(0, path)
-    summarise(options.solver, [path for paths in found.values() for path in paths])
+    summarize(options.solver, [path for paths in found.values() for path in paths])
     print(f"UKR, {options.kernel} kernel, seeds {options.seeds}; D where a rule ends over D at the best step")
     report(trials, found)
     if options.figure:

@@ -14,7 +14,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge, run, spread, within
+from benchmarks.papers.reporting import COLORS, MARKERS, Figures, Finding, judge, run, spread, within
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection, LineCollection
 from scipy.ndimage import maximum_filter
@@ -59,8 +59,8 @@ def show_field(ax: Axes, values: np.ndarray, resolution: int, **options: Any) ->
 
 def show_classes(ax: Axes, Z: np.ndarray, labels: np.ndarray, names: Sequence[str], size: float = 9) -> None:
     for c, name in enumerate(names):
-        colour, marker = COLOURS[c], MARKERS[c]
-        face = {"facecolors": "none", "edgecolors": colour} if marker in "o^" else {"color": colour}
+        color, marker = COLORS[c], MARKERS[c]
+        face = {"facecolors": "none", "edgecolors": color} if marker in "o^" else {"color": color}
         ax.scatter(*Z[labels == c].T, s=size, marker=marker, linewidths=0.7, label=name, **face)
 
 
@@ -70,20 +70,20 @@ def latent_axes(ax: Axes, title: str) -> None:
 
 def show_curve(ax: Axes, model: GTM, X: np.ndarray, title: str) -> None:
     """Data, node centres joined in order, and discs of two standard deviations: figure 3.2's way."""
-    centres = model.inverse_transform(model.latent_.nodes)
-    ring = 4 * np.sqrt(model.noise_variance_) * np.ones(len(centres))
+    centers = model.inverse_transform(model.latent_.nodes)
+    ring = 4 * np.sqrt(model.noise_variance_) * np.ones(len(centers))
     discs = EllipseCollection(
-        ring, ring, np.zeros(len(ring)), units="xy", offsets=centres, offset_transform=ax.transData
+        ring, ring, np.zeros(len(ring)), units="xy", offsets=centers, offset_transform=ax.transData
     )
     discs.set(facecolor="0.55", alpha=0.1, edgecolor="none")
     ax.add_collection(discs)
-    ax.plot(*centres.T, "-", color=COLOURS[1], lw=1)
-    ax.plot(*centres.T, "+", color=COLOURS[1], ms=5)
-    ax.plot(*X.T, "o", mfc="none", mec=COLOURS[0], ms=3.5, mew=0.8)
+    ax.plot(*centers.T, "-", color=COLORS[1], lw=1)
+    ax.plot(*centers.T, "+", color=COLORS[1], ms=5)
+    ax.plot(*X.T, "o", mfc="none", mec=COLORS[0], ms=3.5, mew=0.8)
     ax.set(title=title, aspect="equal", xlim=(-0.4, 3.6), ylim=(-0.1, 3.5))
 
 
-def neighbour_accuracy(Z: np.ndarray, labels: np.ndarray) -> float:
+def neighbor_accuracy(Z: np.ndarray, labels: np.ndarray) -> float:
     """How often the nearest other row on the map is of the same class, in percent."""
     nearest = NearestNeighbors(n_neighbors=1).fit(Z).kneighbors(return_distance=False)[:, 0]
     return float(100 * np.mean(labels[nearest] == labels))
@@ -105,9 +105,9 @@ def example_3_1(figures: Figures) -> list[Finding]:
     for seed in SEEDS:
         data = datasets.make_thesis_curve(rng=seed)
         model = fit(data.X, 15, 1, nodes=20, basis=5, width=1.0, regularization=0.0)
-        centres = model.inverse_transform(model.latent_.nodes)
-        step = np.linalg.norm(np.diff(centres, axis=0), axis=1)
-        slope = np.abs(1 + 2.5 * np.cos(2 * centres[1:, 0]))
+        centers = model.inverse_transform(model.latent_.nodes)
+        step = np.linalg.norm(np.diff(centers, axis=0), axis=1)
+        slope = np.abs(1 + 2.5 * np.cos(2 * centers[1:, 0]))
         gap.append(step[slope > 2].mean() / step[slope < 1].mean())
         noise.append(np.sqrt(model.noise_variance_))
         error.append(np.sqrt(np.mean(data.surface.distance(model.mesh().vertices) ** 2)))
@@ -143,7 +143,7 @@ def example_3_2_simulated(figures: Figures) -> list[Finding]:
         data = datasets.make_pipe_flow(1000, rng=seed, fractions="ratios")
         models = after(data.X, (0, 40), **PIPE)
         for values, model in zip((before, later), models.values(), strict=True):
-            values.append(neighbour_accuracy(model.transform(data.X), data.labels))
+            values.append(neighbor_accuracy(model.transform(data.X), data.labels))
     ours = f"{spread(before, 1)} → {spread(later, 1)} %"
     holds = min(np.subtract(later, before)) > 0
     found.append(Finding("ex 3.2 simulated: the same over 5 seeds", "increased", ours, judge(holds, "not for all")))
@@ -176,7 +176,7 @@ def pipe_flow(data: datasets.Dataset, kind: str, figures: Figures) -> list[Findi
     fig.suptitle(f"Example 3.2, figure 3.6: pipe flow, {kind} data")
     figures.save(fig, f"gtm-3.6-pipe-{kind}")
 
-    accuracy = [neighbour_accuracy(Z, labels) for Z in (start, end)]
+    accuracy = [neighbor_accuracy(Z, labels) for Z in (start, end)]
     clumps = [clusters(Z[labels == 2], model.latent_.spacing) for Z in (start, end)]
     return [
         Finding(
@@ -240,7 +240,7 @@ def figures_3_7_and_3_8(figures: Figures) -> list[Finding]:
         fig, axes = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
         for ax, k in zip(axes, steps, strict=True):
             image = show_field(ax, R[k][row], 20, cmap="Greys")
-            ax.plot(*models[k].transform(X[[row]])[0], "+", color=COLOURS[1], ms=9)
+            ax.plot(*models[k].transform(X[[row]])[0], "+", color=COLORS[1], ms=9)
             latent_axes(ax, f"iteration {k}: spread {wide[k][row]:.2f}")
             fig.colorbar(image, ax=ax, shrink=0.7)
         fig.suptitle(f"Figure {name}: responsibilities of one row over latent space ({words}); +: mean. {kind}")
@@ -266,12 +266,12 @@ def figures_3_7_and_3_8(figures: Figures) -> list[Finding]:
 def figure_3_9(figures: Figures) -> list[Finding]:
     data, kind = oil_or_simulated()
     models = after(data.X, (0, 2, 10, 40), **PIPE)
-    centre, kernels, sums, widths = 10 * 20 + 10, {}, [], []
+    center, kernels, sums, widths = 10 * 20 + 10, {}, [], []
     for k, model in models.items():
         Phi = model.basis_.bind(model.latent_).features(model.latent_.nodes)
         mass = model.responsibilities(data.X).sum(axis=0)
         # (3.20) at the node nearest the middle; ΦᵀGΦ is near singular for wide basis functions.
-        kernel = Phi[centre] @ np.linalg.pinv(Phi.T @ (mass[:, None] * Phi), hermitian=True, rcond=1e-12) @ Phi.T * mass
+        kernel = Phi[center] @ np.linalg.pinv(Phi.T @ (mass[:, None] * Phi), hermitian=True, rcond=1e-12) @ Phi.T * mass
         kernels[k] = kernel
         sums.append(kernel.sum())
         # Width as the area at half height, in node spacings: the diameter of a disc of that area.
@@ -399,7 +399,7 @@ def draw_two_gaussians(kinds: dict[str, dict[str, Any]], figures: Figures) -> No
         sheet = model.inverse_transform(fine.nodes).reshape(30, 30, 2)
         lines = [*sheet, *sheet.transpose(1, 0, 2)]
         axes[0, column].plot(*train.T, ".", color="0.75", ms=2)
-        axes[0, column].add_collection(LineCollection(lines, colors=COLOURS[0], linewidths=0.5))
+        axes[0, column].add_collection(LineCollection(lines, colors=COLORS[0], linewidths=0.5))
         density = model.score_samples(cells).reshape(160, 160)
         axes[1, column].plot(*test.T, ".", color="0.75", ms=2)
         axes[1, column].contour(axis, axis, density, levels=np.arange(-9, 0, 1.0), cmap="viridis", linewidths=0.9)
@@ -431,7 +431,7 @@ def show_stretch(ax: Axes, model: GTM) -> None:
     ellipses = EllipseCollection(
         size[:, 0], size[:, 1], angle, units="xy", offsets=nodes, offset_transform=ax.transData
     )
-    ellipses.set(facecolor=COLOURS[0], alpha=0.55, edgecolor=COLOURS[0])
+    ellipses.set(facecolor=COLORS[0], alpha=0.55, edgecolor=COLORS[0])
     ax.add_collection(ellipses)
     latent_axes(ax, "direction and size of stretch")
     ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
@@ -508,14 +508,14 @@ def draw_ridge(options: dict[str, Any], figures: Figures) -> None:
     fig = plt.figure(figsize=(13, 4.4), layout="constrained")
     ax = fig.add_subplot(1, 3, 1, projection="3d")
     sheet = model.inverse_transform(grid(30, 30).nodes).reshape(30, 30, 3)
-    ax.plot_wireframe(*np.moveaxis(sheet, 2, 0), color=COLOURS[0], lw=0.4)
-    ax.scatter(*data.X.T, s=3, color=COLOURS[1], depthshade=False)
+    ax.plot_wireframe(*np.moveaxis(sheet, 2, 0), color=COLORS[0], lw=0.4)
+    ax.scatter(*data.X.T, s=3, color=COLORS[1], depthshade=False)
     ax.view_init(25, -70)
     ax.set(title="fitted surface and data")
     cells, _ = latent_field(40)
     left, right = fig.add_subplot(1, 3, 2), fig.add_subplot(1, 3, 3)
     image = show_field(left, np.log(model.magnification(cells).factor), 40, cmap="Greys")
-    left.plot(*model.transform(data.X).T, ".", color=COLOURS[1], ms=2.5)
+    left.plot(*model.transform(data.X).T, ".", color=COLORS[1], ms=2.5)
     latent_axes(left, "log magnification, posterior means")
     fig.colorbar(image, ax=left, shrink=0.8)
     show_stretch(right, model)
@@ -539,18 +539,18 @@ def example_4_2(figures: Figures) -> list[Finding]:
     fig.suptitle("Example 4.2, figures 4.9 and 4.10: Leptograpsus crabs, 10 × 10 nodes, 4 × 4 basis functions")
     figures.save(fig, "gtm-4.9-crabs")
 
-    colour, accuracy = data.labels // 2, neighbour_accuracy(Z, data.labels)
-    raw = neighbour_accuracy(data.X, data.labels)
+    color, accuracy = data.labels // 2, neighbor_accuracy(Z, data.labels)
+    raw = neighbor_accuracy(data.X, data.labels)
     # Empty cells between clusters against cells that rows occupy.
     nearest = np.sqrt(((cells[:, None] - Z) ** 2).sum(axis=2)).min(axis=1)
     empty, full = nearest > 1.5 * np.median(nearest), nearest < 0.5 * np.median(nearest)
     ratio = np.median(factor[empty]) / np.median(factor[full])
-    by_colour = neighbour_accuracy(Z, colour)
+    by_color = neighbor_accuracy(Z, color)
     return [
         Finding(
             "ex 4.2: the four groups of crabs on the map (nearest row is of the same group)",
             "four regions in a picture",
-            f"{accuracy:.0f} % (colour alone {by_colour:.0f} %)",
+            f"{accuracy:.0f} % (colour alone {by_color:.0f} %)",
             judge(
                 accuracy > 80,
                 "the groups mix",

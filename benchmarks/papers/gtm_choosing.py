@@ -18,7 +18,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from benchmarks.papers.reporting import COLOURS, Figures, Finding, judge, run, spread, within
+from benchmarks.papers.reporting import COLORS, Figures, Finding, judge, run, spread, within
 from joblib import Parallel, delayed
 
 from prinfold import GTM, datasets
@@ -99,8 +99,8 @@ def _counts(chosen: np.ndarray) -> str:
     return ", ".join(f"{v:g} for {c}" for v, c in zip(value, count, strict=True))
 
 
-def by_evidence(sigma: float, penalise_bias: bool = True) -> GTM:
-    options = {"max_iter": 500, "tol": 1e-6, "penalise_bias": penalise_bias}
+def by_evidence(sigma: float, penalize_bias: bool = True) -> GTM:
+    options = {"max_iter": 500, "tol": 1e-6, "penalize_bias": penalize_bias}
     return GTM(**SIZES, width=sigma, prior_precision="evidence", **options)
 
 
@@ -123,9 +123,9 @@ def draw_online(values: dict[str, np.ndarray], figures: Figures) -> None:
         (axes[1, 1], ("beta",), "β"),
     )
     for ax, names, words in panels:
-        for name, colour in zip(names, COLOURS, strict=False):
-            ax.plot(np.log2(SIGMAS), values[name].T, color=colour, lw=0.4, alpha=0.5)
-            ax.plot(np.log2(SIGMAS), values[name].mean(axis=0), color=colour, lw=2, label=name)
+        for name, color in zip(names, COLORS, strict=False):
+            ax.plot(np.log2(SIGMAS), values[name].T, color=color, lw=0.4, alpha=0.5)
+            ax.plot(np.log2(SIGMAS), values[name].mean(axis=0), color=color, lw=2, label=name)
         ax.set(xlabel="log₂ σ", title=words)
         ax.legend(frameon=False)
     axes[1, 1].axhline(25, color="0.5", ls=":")
@@ -178,7 +178,7 @@ class PrintedPenalty(ConstantPenalty):
 
 def plain_em(X: np.ndarray, sigma: float, penalty: Penalty, counts: Sequence[int]) -> list[float]:
     """β after so many plain EM iterations from the principal plane."""
-    job = assemble(GTM(**SIZES, width=sigma, penalise_bias=True)._recipe(), X)
+    job = assemble(GTM(**SIZES, width=sigma, penalize_bias=True)._recipe(), X)
     model = gtm.GTMModel(job.model.surface, job.model.noise, penalty)
     state, found = model.begin(job.rows, pca_start(model, job.rows, np.random.default_rng(0))), []
     for k in range(1, max(counts) + 1):
@@ -226,7 +226,7 @@ class Grid:
 
 def trained(X: np.ndarray, alpha: float, beta: float, sigma: float) -> tuple[gtm.GTMModel, Rows, Any]:
     """A GTM trained with α and β kept, from the principal plane, until the objective settles."""
-    job = assemble(GTM(**SIZES, width=sigma, penalise_bias=True)._recipe(), X)
+    job = assemble(GTM(**SIZES, width=sigma, penalize_bias=True)._recipe(), X)
     model = gtm.GTMModel(job.model.surface, job.model.noise, HeldPenalty(alpha, beta))
     start = pca_start(model, job.rows, np.random.default_rng(0))
     state, before = model.begin(job.rows, model.noise.initial(start.weights, beta)), -np.inf
@@ -343,7 +343,7 @@ def draw_offline(grid: Grid, mean: dict[str, np.ndarray], figures: Figures) -> N
                 np.log2(grid.sigmas), np.log10(grid.alphas), cut, vmin=top - reach, vmax=top, shading="nearest"
             )
             a, s = np.unravel_index(np.nanargmax(cut), cut.shape)
-            ax.plot(np.log2(grid.sigmas[s]), np.log10(grid.alphas[a]), "x", color=COLOURS[1], ms=9, mew=2)
+            ax.plot(np.log2(grid.sigmas[s]), np.log10(grid.alphas[a]), "x", color=COLORS[1], ms=9, mew=2)
             ax.set(title=f"{words}\nβ = {beta:g}: {np.nanmax(cut):.6g}", xlabel="log₂ σ", ylabel="log₁₀ α")
             ax.label_outer()
         fig.colorbar(image, ax=row)
@@ -400,7 +400,7 @@ def figures_a(figures: Figures) -> list[Finding]:
 
 def curvatures(X: np.ndarray, iterations: int) -> dict[str, evidence.Curvature]:
     """Both curvatures of a model after so many plain EM iterations."""
-    options = {"prior_precision": 1.0, "penalise_bias": True, "tol": 0, "relaxation": 1}
+    options = {"prior_precision": 1.0, "penalize_bias": True, "tol": 0, "relaxation": 1}
     model = quietly(GTM(**SIZES, width=1.0, max_iter=iterations, **options), X)
     rows, parameters = as_rows(X, model.offset_), model._parameters()
     return {name: find(model._model, rows, parameters) for name, find in evidence.HESSIANS.items()}
@@ -411,9 +411,9 @@ def draw_hessians(lines: np.ndarray, counted: list[list[float]], figures: Figure
     fig, axes = plt.subplots(2, 4, figsize=(12, 5.6), sharex=True, sharey="row", layout="constrained")
     for (row, column), ax in np.ndenumerate(axes):
         for line, style, name in zip(lines[row, column], ("--", "-"), ("approximate", "exact"), strict=True):
-            ax.plot(np.log10(ALPHAS), line, style, color=COLOURS[0], label=name)
+            ax.plot(np.log10(ALPHAS), line, style, color=COLORS[0], label=name)
         if row == 0:
-            ax.plot(np.log10(ALPHAS), counted[column], ":", color=COLOURS[1], label="exact, λ ≤ 0 counted as α")
+            ax.plot(np.log10(ALPHAS), counted[column], ":", color=COLORS[1], label="exact, λ ≤ 0 counted as α")
             ax.set(title=f"after {STAGES[column]} iterations")
         else:
             ax.set(xlabel="log₁₀ α")

@@ -14,7 +14,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from benchmarks.papers.reporting import COLOURS, Figures, Finding, judge, run, spread, within
+from benchmarks.papers.reporting import COLORS, Figures, Finding, judge, run, spread, within
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
 
@@ -38,7 +38,7 @@ def log_likelihood(model: GTM, X: np.ndarray) -> float:
 
 def show_curve(ax: Axes, model: GTM, X: np.ndarray, title: str) -> None:
     """Data, node centres joined in order, and ellipses of two standard deviations."""
-    centres, covariances = model.inverse_transform(model.latent_.nodes), model.noise_covariance()
+    centers, covariances = model.inverse_transform(model.latent_.nodes), model.noise_covariance()
     sizes, axes = np.linalg.eigh(covariances)
     angles = np.degrees(np.arctan2(axes[:, 1, 1], axes[:, 0, 1]))
     discs = EllipseCollection(
@@ -46,13 +46,13 @@ def show_curve(ax: Axes, model: GTM, X: np.ndarray, title: str) -> None:
         4 * np.sqrt(sizes[:, 0]),
         angles,
         units="xy",
-        offsets=centres,
+        offsets=centers,
         offset_transform=ax.transData,
     )
     discs.set(facecolor="0.55", alpha=0.15, edgecolor="0.4", linewidth=0.5)
     ax.add_collection(discs)
-    ax.plot(*centres.T, "-+", color=COLOURS[1], lw=1, ms=5)
-    ax.plot(*X.T, "o", mfc="none", mec=COLOURS[0], ms=3.5, mew=0.8)
+    ax.plot(*centers.T, "-+", color=COLORS[1], lw=1, ms=5)
+    ax.plot(*X.T, "o", mfc="none", mec=COLORS[0], ms=3.5, mew=0.8)
     ax.set(title=title, aspect="equal", xlim=(-0.4, 3.6), ylim=(-0.1, 3.5))
 
 
@@ -130,15 +130,15 @@ def _draw_6_4(figures: Figures, data: datasets.Dataset, model: GTM) -> None:
     fig = plt.figure(figsize=(11, 4), layout="constrained")
     curve, V = model.inverse_transform(np.linspace(-1, 1, 200)[:, None]), model.noise_parameters_["loadings"][0]
     ax = fig.add_subplot(1, 2, 1, projection="3d")
-    ax.scatter(*data.X.T, s=3, color=COLOURS[0])
-    ax.plot(*curve.T, color=COLOURS[1], lw=2)
+    ax.scatter(*data.X.T, s=3, color=COLORS[0])
+    ax.plot(*curve.T, color=COLORS[1], lw=2)
     for place in model.inverse_transform(model.latent_.nodes):
         ax.plot(*np.stack([place - 2 * V, place + 2 * V], axis=1), color="0.5", lw=0.8)
     ax.set(title="the curve, and two deviations of the straight direction", xlabel="x", ylabel="y", zlabel="z")
     ax = fig.add_subplot(1, 2, 2)
     across = np.array([[1, 0, 0], [0, -1, 1]]).T / [1, np.sqrt(2)]
-    ax.plot(*(data.X @ across).T, ".", color=COLOURS[0], ms=3)
-    ax.plot(*(curve @ across).T, color=COLOURS[1])
+    ax.plot(*(data.X @ across).T, ".", color=COLORS[0], ms=3)
+    ax.plot(*(curve @ across).T, color=COLORS[1])
     ax.set(title="seen along the straight direction", xlabel="x", ylabel="(z − y)/√2")
     fig.suptitle("Figure 6.4: a semi-linear model of a sheet that is bent along x only")
     figures.save(fig, "gtm-6.4-semi-linear")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.papers.kmm_trials import isomaps, pps
-from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge
+from benchmarks.papers.reporting import COLORS, MARKERS, Figures, Finding, judge
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 
@@ -28,7 +28,7 @@ def figure_1(figures: Figures) -> list[Finding]:
     variances = {k: [isomaps(data.X, [k], d)[k][1] for d in DIMENSIONS] for k in SIZES}
     for i, k in enumerate(SIZES):
         own = table.neighbors == k
-        style = {"color": COLOURS[i], "marker": MARKERS[i], "label": f"k = {k}"}
+        style = {"color": COLORS[i], "marker": MARKERS[i], "label": f"k = {k}"}
         axes[2].plot(DIMENSIONS, variances[k], **style)
         axes[3].plot(table.dimensions[own], table.residuals[own], **style)
     for ax, title in ((axes[2], "(c) residual variance of Isomap"), (axes[3], "(d) residual of KMM, one left out")):

@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from benchmarks.papers.pps_trials import FLOOR, LOADERS, REGULARIZATION, Setting, halves, n_columns, n_train, published
-from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge
+from benchmarks.papers.reporting import COLORS, MARKERS, Figures, Finding, judge
 from threadpoolctl import threadpool_limits
 
 from prinfold.gtm.model import GTMModel
@@ -96,8 +96,8 @@ def _nodes(table: str, Q: int) -> list[int]:
 
 def _draw(ax: Any, settings: list[Setting], ratios: list[float], i: int) -> None:
     nodes = [s.nodes for s in settings]
-    ax.plot(nodes, ratios, f"{MARKERS[i]}-", color=COLOURS[i], mfc="none", label=f"L={settings[0].basis}")
-    ax.plot(nodes, [ratio_of_operations(s) for s in settings], "--", color=COLOURS[i], lw=1)
+    ax.plot(nodes, ratios, f"{MARKERS[i]}-", color=COLORS[i], mfc="none", label=f"L={settings[0].basis}")
+    ax.plot(nodes, [ratio_of_operations(s) for s in settings], "--", color=COLORS[i], lw=1)
 
 
 def _findings(measured: dict[Setting, float]) -> list[Finding]:

@@ -9,7 +9,7 @@ from math import isqrt
 import matplotlib.pyplot as plt
 import numpy as np
 from benchmarks.papers.pps_trials import EPOCHS, LOADERS, WINDOW, Setting, n_columns, n_train, trials
-from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge
+from benchmarks.papers.reporting import COLORS, MARKERS, Figures, Finding, judge
 from matplotlib.axes import Axes
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -115,12 +115,12 @@ def _crossings(first: np.ndarray, second: np.ndarray, level: float) -> np.ndarra
 
 def draw_lines(ax: Axes, surface: Landscape, values: np.ndarray, label: str) -> None:
     """One line per number of nodes over the clampings; the GTM's clamping is marked, and the least value."""
-    colours = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(surface.nodes)))
-    for m, colour in enumerate(colours):
-        ax.plot(surface.clampings, values[:, m], ".-", color=colour, lw=1, ms=4, label=f"M={surface.nodes[m]}")
+    colors = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(surface.nodes)))
+    for m, color in enumerate(colors):
+        ax.plot(surface.clampings, values[:, m], ".-", color=color, lw=1, ms=4, label=f"M={surface.nodes[m]}")
     least, _, alpha = surface.lowest(values)
     ax.axvline(1, color="0.6", lw=0.8, ls=":")
-    ax.plot(alpha, least, "o", mfc="none", mec=COLOURS[1], ms=10, mew=1.3)
+    ax.plot(alpha, least, "o", mfc="none", mec=COLORS[1], ms=10, mew=1.3)
     ax.set(xscale="log", title=surface.name, xlabel="clamping α", ylabel=label)
     ticks = [0.1, 0.3, 1, 3]
     ax.set_xticks(ticks, labels=[f"{t:g}" for t in ticks])
@@ -151,7 +151,7 @@ def draw_matched(ax: Axes, surfaces: Sequence[Landscape], title: str, by_table: 
         change, alpha = matched(surface)
         name = surface.table if by_table else f"L={surface.basis}"
         label = f"{name}, α {np.nanmin(alpha):.2g} to {np.nanmax(alpha):.2g}"
-        ax.plot(LEVELS, change, f"{MARKERS[i]}-", color=COLOURS[i], label=label, mfc="none")
+        ax.plot(LEVELS, change, f"{MARKERS[i]}-", color=COLORS[i], label=label, mfc="none")
     ax.axhline(0, color="0.6", lw=0.8)
     ax.set(title=title, xlabel="share of the GTM's range of roughness", xticks=LEVELS)
     legend_below(ax, 1)
@@ -294,9 +294,9 @@ def draw_training(
     fig, axes = plt.subplots(3, 3, figsize=(11, 8.5), layout="constrained", sharex=True)
     palette = plt.get_cmap("viridis")(np.linspace(0, 0.9, 6))
     for ax, ((table, M), settings) in zip(axes.flat, wanted.items(), strict=True):
-        for colour, setting in zip(palette, settings, strict=True):
+        for color, setting in zip(palette, settings, strict=True):
             round_ = setting.clamping == 1
-            style = {"color": COLOURS[1] if round_ else colour, "lw": 1.6 if round_ else 1}
+            style = {"color": COLORS[1] if round_ else color, "lw": 1.6 if round_ else 1}
             epoch = WINDOW * np.arange(len(curves[setting]))
             ax.plot(epoch[1:], curves[setting][1:], label=f"α={setting.clamping:g}", **style)
         ax.set(title=f"{table}, L=9, M={M}")

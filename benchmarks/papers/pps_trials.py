@@ -181,12 +181,12 @@ def _block_distance(X: np.ndarray, vertices: np.ndarray, parts: Patches) -> np.n
     return np.minimum(nearest, over)
 
 
-def error(X: np.ndarray, centres: np.ndarray, latent: Lattice) -> float:
+def error(X: np.ndarray, centers: np.ndarray, latent: Lattice) -> float:
     """Mean squared distance to a curve, mean distance to a surface.
 
     The paper calls both mean squares, but a surface of four functions cannot be as near to the rows as it prints.
     """
-    square = squared_distance(X, centres, patches(latent))
+    square = squared_distance(X, centers, patches(latent))
     return float(square.mean() if latent.dimension == 1 else np.sqrt(square).mean())
 
 
@@ -218,9 +218,9 @@ def _trial(setting: Setting, split: int, tolerance: float) -> Trial:
     latent, rows = model.surface.latent, as_rows(train, offset, width=setting.nodes)
     state, history = epochs(model, rows, tolerance)
     weights, objective = state.parameters.weights, model.measure(state)["objective"]
-    centres = model.surface.nodes(weights) + offset
+    centers = model.surface.nodes(weights) + offset
     rough = roughness(model.surface.node_jacobian(weights), latent)
-    return Trial(error(test, centres, latent), rough, WINDOW * (len(history) - 1), history, objective)
+    return Trial(error(test, centers, latent), rough, WINDOW * (len(history) - 1), history, objective)
 
 
 def epochs(model: PPSModel, rows: Rows, tolerance: float) -> tuple[Any, list[float]]:

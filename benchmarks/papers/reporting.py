@@ -19,7 +19,7 @@ mpl.use("Agg")
 mpl.rcParams.update({"font.size": 9, "axes.titlesize": 9, "figure.dpi": 130, "savefig.bbox": "tight"})
 
 #: Colours that stay apart for the colour-blind (Okabe and Ito), and a marker for each.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 MARKERS = ("o", "x", "+", "^")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge, run
+from benchmarks.papers.reporting import COLORS, MARKERS, Figures, Finding, judge, run
 from benchmarks.papers.signal_trials import (
     CONTESTANTS,
     CURVE,
@@ -187,11 +187,11 @@ def draw_errors(ax: Any, errors: dict[float, dict[str, np.ndarray]]) -> None:
     ratios = list(errors)
     noisy = [np.log(errors[r][NOISY]).mean() for r in ratios]
     ax.plot(ratios, noisy, color="0.5", ls=":", label=NOISY)
-    for name, colour, marker in zip(LINES, COLOURS, MARKERS, strict=True):
+    for name, color, marker in zip(LINES, COLORS, MARKERS, strict=True):
         logs = np.array([np.log(errors[r][name]) for r in ratios])
         mean, deviation = logs.mean(axis=1), logs.std(axis=1, ddof=1)
-        ax.plot(ratios, mean, color=colour, marker=marker, ms=4, label=name)
-        ax.fill_between(ratios, mean - deviation, mean + deviation, color=colour, alpha=0.15, lw=0)
+        ax.plot(ratios, mean, color=color, marker=marker, ms=4, label=name)
+        ax.fill_between(ratios, mean - deviation, mean + deviation, color=color, alpha=0.15, lw=0)
     ax.set(xlabel="signal to noise, dB")
 
 
@@ -242,7 +242,7 @@ def draw_time(figures: Figures) -> None:
         left = np.square(found.signal - cell.clean).mean() / cell.noise**2
         ax.plot(u, x, ".", color="0.75", ms=3)
         ax.plot(u, cell.clean, color="black", lw=1)
-        ax.plot(*found.points.T, "o", color=COLOURS[1], ms=2)
+        ax.plot(*found.points.T, "o", color=COLORS[1], ms=2)
         ax.set(title=f"{name}: h = {found.bandwidth:.2g}, {100 * left:.0f} % of the noise left", xlabel="time")
     figures.save(figure, "scms-time-scaling")
     plt.close(figure)
@@ -258,11 +258,11 @@ def crossover(figures: Figures) -> list[Finding]:
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharey=True, layout="constrained")
     crossings: dict[int, list[float]] = {}
     for ax, ratio in zip(axes, (5, 15), strict=True):
-        for cycles, colour, marker in zip(CYCLES, COLOURS, MARKERS, strict=True):
+        for cycles, color, marker in zip(CYCLES, COLORS, MARKERS, strict=True):
             chosen = [(c, e) for c, e in found.items() if (c.cycles, c.ratio) == (cycles, ratio)]
             each = np.array([c.n / (2.5 * cycles) for c, _ in chosen])
             gain = np.array([(np.log(e[WAVELETS]) - np.log(e[CURVE])).mean() for _, e in chosen])
-            ax.plot(each, gain, color=colour, marker=marker, label=f"{cycles:g} and {2.5 * cycles:g} cycles")
+            ax.plot(each, gain, color=color, marker=marker, label=f"{cycles:g} and {2.5 * cycles:g} cycles")
             crossings.setdefault(ratio, []).append(crossing(each, gain))
         ax.axhline(0, color="black", lw=0.8)
         ax.set(xscale="log", xlabel="samples in a cycle of the faster wave", title=f"{ratio} dB")

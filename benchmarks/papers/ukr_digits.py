@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from benchmarks.papers.reporting import COLOURS, Figures, Finding, judge
+from benchmarks.papers.reporting import COLORS, Figures, Finding, judge
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold import UKR, datasets, plot
@@ -89,7 +89,7 @@ class Cost(NamedTuple):
 
     seconds: float
     error: float
-    neighbours: float
+    neighbors: float
 
 
 def table_2(figures: Figures) -> list[Finding]:
@@ -144,7 +144,7 @@ def comparison(form: str, costs: dict[tuple[str, str], Cost]) -> Finding:
     return Finding(
         f"table 2, {'data' if form == 'data' else 'feature'} space: CPU seconds for {N_STEPS} steps, Gaussian, quartic",
         f"{printed[0]}, {printed[1]} ({printed[0] / printed[1]:.0f} ×)",
-        f"{dense.seconds:.1f}, {sparse.seconds:.1f} ({ratio:.1f} ×); {sparse.neighbours:.0f} of 731 rows within reach",
+        f"{dense.seconds:.1f}, {sparse.seconds:.1f} ({ratio:.1f} ×); {sparse.neighbors:.0f} of 731 rows within reach",
         judge(
             ratio >= 10,
             "less than 10 ×: all pairs are matrix products here, and a hundred rows are within reach to begin with",
@@ -157,11 +157,11 @@ def comparison(form: str, costs: dict[tuple[str, str], Cost]) -> Finding:
 
 def figure_3(figures: Figures, models: dict[str, UKR]) -> None:
     figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
-    for (kernel, model), colour in zip(models.items(), COLOURS, strict=False):
+    for (kernel, model), color in zip(models.items(), COLORS, strict=False):
         table = model.candidates_
         names = np.array(table.names)
-        ax.plot(table.neighbors[names == "lle"], table.errors[names == "lle"], "o-", ms=3, color=colour, label=kernel)
-        ax.axhline(table.errors[names == "pca"][0], color=colour, ls="--", lw=1)
+        ax.plot(table.neighbors[names == "lle"], table.errors[names == "lle"], "o-", ms=3, color=color, label=kernel)
+        ax.axhline(table.errors[names == "pca"][0], color=color, ls="--", lw=1)
     ax.set(xlabel="K", ylabel="CV error", xticks=range(2, 22, 2), title="LLE by neighbourhood, PCA dashed")
     ax.legend()
     figures.save(figure, "ukr-figure-3")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge
+from benchmarks.papers.reporting import COLORS, MARKERS, Figures, Finding, judge
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
@@ -138,7 +138,7 @@ def figure_5(figures: Figures, found: Trial) -> None:
 
 def scatter(ax: plt.Axes, Z: np.ndarray, labels: np.ndarray) -> None:
     for i in range(3):
-        ax.plot(*Z[labels == i].T, MARKERS[i], color=COLOURS[i], ms=3, mew=0.6, mfc="none", ls="none")
+        ax.plot(*Z[labels == i].T, MARKERS[i], color=COLORS[i], ms=3, mew=0.6, mfc="none", ls="none")
     ax.set(xticks=[], yticks=[])
 
 
@@ -151,4 +151,4 @@ def borders(ax: plt.Axes, model: UKR, labels: np.ndarray) -> None:
     classes = KernelDensityClassifier(bandwidth=1.0).fit(model.embedding_, labels).predict(places).reshape(x.shape)
     ax.contour(x, y, classes, [0.5, 1.5], colors="k", linewidths=0.8)
     for segment in contour_segments(model.latent_):
-        ax.plot(*segment.T, color=COLOURS[3], lw=0.7)
+        ax.plot(*segment.T, color=COLORS[3], lw=0.7)

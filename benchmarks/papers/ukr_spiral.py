@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from benchmarks.papers.reporting import COLOURS, Figures, Finding, judge, spread
+from benchmarks.papers.reporting import COLORS, Figures, Finding, judge, spread
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold import UKR, datasets
@@ -163,7 +163,7 @@ def true_length() -> float:
 
 def draw(ax: plt.Axes, model: UKR, data: datasets.Dataset) -> None:
     """A curve from the smallest to the largest latent coordinate, as the paper has it, and the rows."""
-    z = np.linspace(model.latent_.centres.min(), model.latent_.centres.max(), 1000)
+    z = np.linspace(model.latent_.centers.min(), model.latent_.centers.max(), 1000)
     ax.plot(*data.X.T, ".", color="0.6", ms=2.5)
     ax.plot(*model.inverse_transform(z[:, None], extrapolate=True).T, color="k", lw=1)
     ax.set(xticks=[], yticks=[], aspect="equal")
@@ -194,7 +194,7 @@ def figure_2(figures: Figures, seed: int) -> None:
         model = curve(data, n_steps, **settings)
         draw(ax, model, data)
         true = data.surface.point(np.linspace(0, 4 * np.pi, 500)[:, None])
-        ax.plot(*true.T, color=COLOURS[1], lw=0.8, ls="--")
+        ax.plot(*true.T, color=COLORS[1], lw=0.8, ls="--")
         ax.set_title(f"{name}: {model.history_['error'][-1]:.5f}")
     figures.save(figure, "ukr-figure-2")
     plt.close(figure)

@@ -140,7 +140,7 @@ def bench_planned(full: bool) -> None:
             parts, _ = pruning.plan(wanted.surface, wanted.noise, nodes, rows, parameters.weights, pruning.Hint(age=1))
             kept = passes.n_entries(parts, nodes) / (size["n"] * 900)
             planned_sum = gtm.e_step(wanted, rows, parameters, pruning.Hint(age=1))[0].log_likelihood
-            lost = (gtm.summarise(wanted, rows, parameters).log_likelihood - planned_sum) / size["n"]
+            lost = (gtm.summarize(wanted, rows, parameters).log_likelihood - planned_sum) / size["n"]
             ratio = took["planned"].median / took["floor"].median
             lines.append((noise, clamping, 1e3 * took["floor"].median, 1e3 * took["planned"].median, ratio, kept, lost))
     heads = ("noise", "clamping", "products ms", "E-step ms", "ratio", "pairs kept", "nats lost per row")

@@ -69,9 +69,9 @@ later = sheet(4000)
 figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.4), layout="constrained")
 level = np.geomspace(0.002, 1, 100)
 for ax, (name, model, rows) in zip(axes, (("pipe flow", watch, new), ("heavy tails", heavy, later)), strict=True):
-    for by, colour in (("calibration", "#0072B2"), ("model", "#D55E00")):
+    for by, color in (("calibration", "#0072B2"), ("model", "#D55E00")):
         values = model.p_values(rows, by=by).density
-        ax.plot(level, [np.mean(values <= each) for each in level], color=colour, label=f"by {by}")
+        ax.plot(level, [np.mean(values <= each) for each in level], color=color, label=f"by {by}")
     ax.plot(level, level, color="0.6", lw=0.8)
     ax.set(xscale="log", yscale="log", xlabel="nominal rate", ylabel="false alarms seen", title=name)
     ax.legend(fontsize=8)

@@ -97,8 +97,8 @@ left.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", title="beams")
 left.set_axis_off()
 
 data = datasets.make_pipe_flow(rng=0)
-centred = data.X - data.X.mean(axis=0)
-plane = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+centered = data.X - data.X.mean(axis=0)
+plane = centered @ np.linalg.svd(centered, full_matrices=False)[2][:2].T
 for label, name in enumerate(data.class_names):
     right.plot(*plane[data.labels == label].T, ".", ms=3, label=name)
 right.set(xlabel="first component", ylabel="second component")

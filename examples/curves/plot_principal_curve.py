@@ -70,8 +70,8 @@ figure, axes = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained", share
 for ax, corrected in zip(axes, (False, True), strict=True):
     ax.plot(*noisy.X.T, ".", color="#c9d1d9", ms=3)
     ax.plot(*truth.T, color="#24292f", lw=1.2, ls="--", label="true curve")
-    for df, colour in ((3.0, "#D55E00"), (6.0, "#0072B2")):
+    for df, color in ((3.0, "#D55E00"), (6.0, "#0072B2")):
         model = PrincipalCurve(SmoothingSpline(df=df), bias_correction=corrected).fit(noisy.X)
-        ax.plot(*model.vertices_.T, color=colour, lw=2, label=f"{df:g} degrees of freedom")
+        ax.plot(*model.vertices_.T, color=color, lw=2, label=f"{df:g} degrees of freedom")
     ax.set(aspect="equal", title="bias corrected" if corrected else "as smoothed")
 axes[0].legend(frameon=False, loc="lower center")

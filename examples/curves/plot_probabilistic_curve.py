@@ -25,11 +25,11 @@ for ax, clamping in zip(axes, (1.0, 0.2), strict=True):
     model = ProbabilisticCurve(24, clamping=clamping).fit(data.X)
     along = np.sqrt(clamping * model.noise_variance_)
     across = np.sqrt((2 - clamping) * model.noise_variance_)
-    for centre, tangent, share in zip(model.nodes_, model.node_tangents_, model.shares_, strict=True):
+    for center, tangent, share in zip(model.nodes_, model.node_tangents_, model.shares_, strict=True):
         turned = np.degrees(np.arctan2(tangent[1], tangent[0]))
         ax.add_patch(
             Ellipse(
-                centre + model.offset_,
+                center + model.offset_,
                 2 * along,
                 2 * across,
                 angle=turned,

@@ -28,7 +28,7 @@ X, X_new, y, y_new = train_test_split(digits.X[some], digits.labels[some], test_
 plane = PCA(2).fit(X)
 Z, Z_new = plane.transform(X), plane.transform(X_new)
 
-COLOURS = np.array([[0.12, 0.47, 0.71], [0.93, 0.49, 0.10], [0.20, 0.60, 0.25]])
+COLORS = np.array([[0.12, 0.47, 0.71], [0.93, 0.49, 0.10], [0.20, 0.60, 0.25]])
 
 
 def draw(ax, model, Z, labels, names):
@@ -38,11 +38,11 @@ def draw(ax, model, Z, labels, names):
     places = np.stack(np.meshgrid(*np.linspace(low, high, 200).T), axis=-1)
     shares = model.predict_proba(places.reshape(-1, 2))
     sure = (shares.max(axis=1, keepdims=True) - 1 / 3) * 1.5
-    ink = 1 - 0.5 * sure * (1 - COLOURS[shares.argmax(axis=1)])
+    ink = 1 - 0.5 * sure * (1 - COLORS[shares.argmax(axis=1)])
     box = (low[0], high[0], low[1], high[1])
     ax.imshow(ink.reshape(200, 200, 3), extent=box, origin="lower", aspect="auto")
-    for colour, label, name in zip(COLOURS, model.classes_, names, strict=True):
-        ax.plot(*Z[labels == label].T, ".", ms=3.5, color=0.75 * colour, label=name)
+    for color, label, name in zip(COLORS, model.classes_, names, strict=True):
+        ax.plot(*Z[labels == label].T, ".", ms=3.5, color=0.75 * color, label=name)
     ax.set_xticks([])
     ax.set_yticks([])
 

@@ -102,11 +102,11 @@ for i, n in enumerate(sizes):
             left[name][i, seed] = np.square(found.signal - clean).mean() / np.square(x - clean).mean()
 
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
-for name, (colour, _) in ways.items():
+for name, (color, _) in ways.items():
     logs = np.log(left[name])
     mean, error = logs.mean(axis=1), logs.std(axis=1, ddof=1) / np.sqrt(draws)
-    ax.plot(sizes, 100 * np.exp(mean), ".-", color=colour, label=name)
-    ax.fill_between(sizes, 100 * np.exp(mean - error), 100 * np.exp(mean + error), color=colour, alpha=0.2, lw=0)
+    ax.plot(sizes, 100 * np.exp(mean), ".-", color=color, label=name)
+    ax.fill_between(sizes, 100 * np.exp(mean - error), 100 * np.exp(mean + error), color=color, alpha=0.2, lw=0)
 ax.set(
     xscale="log", yscale="log", xlabel="samples", ylabel="noise left, per cent", xticks=sizes, yticks=(5, 10, 20, 50)
 )

@@ -51,8 +51,8 @@ def draw(ax, rows, title):
     """Figures side by side."""
     for step, row in enumerate(rows):
         for name, (x, y) in limbs(row).items():
-            colour = BLUE if name.startswith("left") else ORANGE if name.startswith("right") else "0.3"
-            ax.plot(x + 0.9 * step, y, color=colour, lw=2, solid_capstyle="round")
+            color = BLUE if name.startswith("left") else ORANGE if name.startswith("right") else "0.3"
+            ax.plot(x + 0.9 * step, y, color=color, lw=2, solid_capstyle="round")
     ax.set(title=title, aspect="equal")
     ax.axis("off")
 

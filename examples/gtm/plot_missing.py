@@ -72,9 +72,9 @@ told, untold = GTM(1, **settings).fit(table, errors=errors), GTM(1, **settings).
 figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 ax.errorbar(*table.T, errors, errors, fmt=".", ms=3, lw=0.4, color="#999999", zorder=0)
 ax.plot(*clean.T, color="black", lw=1, label="truth")
-for model, colour, words in ((told, "#1f6f8b", "told of the errors"), (untold, "#d1495b", "untold")):
+for model, color, words in ((told, "#1f6f8b", "told of the errors"), (untold, "#d1495b", "untold")):
     noise = model.noise_variance_**0.5
-    ax.plot(*model.mesh(300).vertices.T, color=colour, lw=2.5, label=f"{words}: noise {noise:.2f}")
+    ax.plot(*model.mesh(300).vertices.T, color=color, lw=2.5, label=f"{words}: noise {noise:.2f}")
 ax.set_xlim(-1.5, 1.5)
 ax.set_ylim(-1.4, 1.4)
 ax.legend()

@@ -25,13 +25,13 @@ def show(ax, model, X):
     sizes, axes = np.linalg.eigh(model.noise_covariance())
     angles = np.degrees(np.arctan2(axes[:, 1, 1], axes[:, 0, 1]))
     where = {"units": "xy", "offset_transform": ax.transData}
-    centres = model.inverse_transform(model.latent_.nodes)
+    centers = model.inverse_transform(model.latent_.nodes)
     ax.add_collection(
         EllipseCollection(
             4 * np.sqrt(sizes[:, 1]),
             4 * np.sqrt(sizes[:, 0]),
             angles,
-            offsets=centres,
+            offsets=centers,
             fc="#e08e4555",
             ec="none",
             **where,
@@ -39,7 +39,7 @@ def show(ax, model, X):
     )
     ax.plot(*X.T, ".", ms=4, color="#1f6f8b")
     ax.plot(*model.mesh().vertices.T, color="black", lw=1)
-    ax.plot(*centres.T, "+", color="black", ms=5)
+    ax.plot(*centers.T, "+", color="black", ms=5)
     ax.set_title(f"{model.noise}: {model.score(X):.2f} nats a row")
     ax.set_aspect("equal")
 

@@ -43,8 +43,8 @@ def off(model):
 
 figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained", sharex=True, sharey=True)
 for ax, model, words in zip(axes, (plain, student), ("normal noise", "Student noise"), strict=True):
-    colour = weight if model is student else np.full(400, 1.0)
-    dots = ax.scatter(*X.T, c=colour, s=9, cmap="viridis", norm=LogNorm(1e-3, 3))
+    color = weight if model is student else np.full(400, 1.0)
+    dots = ax.scatter(*X.T, c=color, s=9, cmap="viridis", norm=LogNorm(1e-3, 3))
     ax.plot(*truth.T, color="0.6", lw=4, label="truth")
     ax.plot(*model.mesh().vertices.T, color="#D55E00", lw=2, label="fitted")
     ax.set(title=f"{words}: off by {off(model):.2f}", aspect="equal", xlim=(-4, 4), ylim=(-3, 4))

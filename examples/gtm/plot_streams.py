@@ -23,11 +23,11 @@ from prinfold import GTM, Online, datasets
 
 data = datasets.make_pipe_flow(3000, rng=0)
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
-for trainer, colour in (("batch", "#888888"), ("incremental", "#1f6f8b"), ("online", "#c8553d")):
+for trainer, color in (("batch", "#888888"), ("incremental", "#1f6f8b"), ("online", "#c8553d")):
     model = GTM(nodes=15, basis=6, trainer=trainer, max_iter=30, tol=0, random_state=0).fit(data.X)
     values = model.history_["log_likelihood"]
-    ax.plot(np.arange(1, 30), values[1:-1], color=colour, label=trainer)
-    ax.plot(30, values[-1], "o", color=colour)
+    ax.plot(np.arange(1, 30), values[1:-1], color=color, label=trainer)
+    ax.plot(30, values[-1], "o", color=color)
 ax.set_xlabel("passes over the rows")
 ax.set_ylabel("log-likelihood of a row")
 ax.legend()

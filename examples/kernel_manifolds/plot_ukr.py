@@ -50,12 +50,12 @@ stopped = UKR(1, init="isomap", n_neighbors=6).fit(spiral.X)
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
 places = np.arange(len(steps))
-for name, values, colour in (
+for name, values, color in (
     ("cross-validated error", errors, "#0072B2"),
     ("distance of new rows", novel, "#009E73"),
     ("distance to the true curve", apart, "#D55E00"),
 ):
-    axes[0].plot(places, values, "o-", ms=3.5, color=colour, label=name)
+    axes[0].plot(places, values, "o-", ms=3.5, color=color, label=name)
 axes[0].axvline(np.interp(stopped.n_iter_, steps, places), color="0.6", ls="--", lw=1)
 axes[0].set(xticks=places, xticklabels=steps, xlabel="steps (dashed: where training ends)", ylabel="mean square")
 axes[0].set(yscale="log")

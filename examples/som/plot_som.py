@@ -87,7 +87,7 @@ for ax, width in zip(axes, (3.0, 1.5, 0.8, 0.4), strict=True):
     ax.scatter(*ridge.X.T, s=3, color="#8c959f")
     for first, second in model.latent_.edges:
         ax.plot(*model.codebook_[[first, second]].T, color="#0072B2", lw=0.8)
-    error, torn = model.quantisation_error(ridge.X), model.topographic_error(ridge.X)
+    error, torn = model.quantization_error(ridge.X), model.topographic_error(ridge.X)
     ax.set_title(f"width {width:g}\nquantisation {error:.2f}, topographic {torn:.0%}", fontsize=9, y=0.97)
     ax.set_axis_off()
     ax.set_box_aspect(None, zoom=1.5)

@@ -81,8 +81,8 @@ def test_a_map_knows_most_of_the_flow_regimes(pipes):
     new = datasets.make_pipe_flow(400, rng=1)
     model = GTMClassifier(GTM(random_state=0)).fit(*pipes)
     assert model.score(new.X, new.names) > 0.9
-    neighbours = KNeighborsClassifier(5).fit(model.transform(pipes[0]), pipes[1])
-    assert model.score(new.X, new.names) > neighbours.score(model.transform(new.X), new.names) - 0.03
+    neighbors = KNeighborsClassifier(5).fit(model.transform(pipes[0]), pipes[1])
+    assert model.score(new.X, new.names) > neighbors.score(model.transform(new.X), new.names) - 0.03
 
 
 def test_deviations_hold_the_share_they_promise():

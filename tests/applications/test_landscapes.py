@@ -245,7 +245,7 @@ def test_parts_that_do_not_fit_are_refused(share, codes, y):
     with pytest.raises(ValueError, match="parts of a class landscape do not fit together"):
         ClassLandscape(whole.classes[:2], whole.prior, whole.class_mass, whole.class_squares, 0.0, 0.1)
     with pytest.raises(ValueError, match="parts of a property landscape do not fit together"):
-        type(numbers)(*(numbers.node_mass,) * 6, numbers.centre[:1], numbers.scale, 0.0, 0.1)
+        type(numbers)(*(numbers.node_mass,) * 6, numbers.center[:1], numbers.scale, 0.0, 0.1)
 
 
 def test_a_row_that_may_be_anywhere_may_be_anything():

@@ -383,8 +383,8 @@ def test_nodes_of_unequal_weight_are_reckoned_with():
     monitor.fit(X)
     model = monitor.surface_
     assert np.ptp(model._node_prior()) > 0.02
-    centres, variance = model.inverse_transform(model.latent_.nodes), model.noise_covariance()[:, 0, 0]
-    squared = np.square(X[:, None] - centres).sum(axis=2)
+    centers, variance = model.inverse_transform(model.latent_.nodes), model.noise_covariance()[:, 0, 0]
+    squared = np.square(X[:, None] - centers).sum(axis=2)
     log_density = -0.5 * squared / variance - 1.5 * np.log(2 * np.pi * variance)
     np.testing.assert_allclose(
         monitor.score_samples(X), logsumexp(log_density, b=monitor.node_shares_, axis=1), rtol=1e-6

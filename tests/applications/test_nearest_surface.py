@@ -104,9 +104,9 @@ def test_planes_for_surfaces_make_the_nearest_subspace_classifier():
     model = NearestSurfaceClassifier(Flat(2)).fit(X, y)
     squared = []
     for label in range(3):
-        centre = X[y == label].mean(axis=0)
-        axes = np.linalg.svd(X[y == label] - centre)[2][:2]
-        squared.append((((X - centre) - (X - centre) @ axes.T @ axes) ** 2).sum(axis=1))
+        center = X[y == label].mean(axis=0)
+        axes = np.linalg.svd(X[y == label] - center)[2][:2]
+        squared.append((((X - center) - (X - center) @ axes.T @ axes) ** 2).sum(axis=1))
     assert_allclose(model.distances(X) ** 2, np.transpose(squared), atol=1e-12)
     assert_array_equal(model.predict(X), np.argmin(squared, axis=0))
     assert_allclose(model.decision_function(X), -np.transpose(squared), atol=1e-12)
@@ -235,8 +235,8 @@ def test_on_poses_surfaces_beat_planes_and_neighbours_and_the_pose_is_found():
     new = datasets.make_poses(300, noise=0.15, body=bodies, rng=1)
     model = NearestSurfaceClassifier(GTM(latent="sphere")).fit(seen.X, seen.labels)
     planes = NearestSurfaceClassifier(Flat(9)).fit(seen.X, seen.labels)
-    neighbour = KNeighborsClassifier(1).fit(seen.X, seen.labels)
-    best = max(rival.score(new.X, new.labels) for rival in (planes, neighbour))
+    neighbor = KNeighborsClassifier(1).fit(seen.X, seen.labels)
+    best = max(rival.score(new.X, new.labels) for rival in (planes, neighbor))
     # Three standard errors of a difference between two shares of 300 rows, near one half at worst.
     assert model.score(new.X, new.labels) > best + 0.05
     labels, latent = model.locate(new.X)

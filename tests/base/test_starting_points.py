@@ -91,7 +91,7 @@ def wide():
     return X, weight
 
 
-def centred_rows(X, weight):
+def centered_rows(X, weight):
     return as_rows(X, weighted_mean(X, weight), weight)
 
 
@@ -99,9 +99,9 @@ def centred_rows(X, weight):
 def test_the_axes_of_a_wide_table_are_those_of_its_covariance(weighted):
     X, weight = wide()
     ones = weight if weighted else np.ones(N_WIDE)
-    found = principal_axes(centred_rows(X, weight if weighted else None), 4)
-    centred = X - np.average(X, axis=0, weights=ones)
-    covariance = (centred.T * (ones / ones.sum())) @ centred
+    found = principal_axes(centered_rows(X, weight if weighted else None), 4)
+    centered = X - np.average(X, axis=0, weights=ones)
+    covariance = (centered.T * (ones / ones.sum())) @ centered
     values, vectors = np.linalg.eigh(covariance)
     values, vectors = values[::-1][:4], vectors[:, ::-1][:, :4].T
     assert found.directions.shape == (4, D_WIDE)
@@ -117,8 +117,8 @@ def test_repeating_the_rows_of_a_wide_table_until_it_is_tall_keeps_its_axes_and_
     times = weight.astype(int) if weighted else np.ones(N_WIDE, int)
     tall = np.repeat(X, times * (1 + D_WIDE // int(times.sum())), axis=0)
     assert len(tall) >= D_WIDE
-    narrow = principal_axes(centred_rows(X, weight if weighted else None), 3)
-    long = principal_axes(centred_rows(tall, None), 3)
+    narrow = principal_axes(centered_rows(X, weight if weighted else None), 3)
+    long = principal_axes(centered_rows(tall, None), 3)
     assert_allclose(narrow.variances, long.variances, rtol=1e-9)
     assert_allclose(narrow.directions, long.directions, atol=1e-8)
     assert_allclose(narrow.column_variance, long.column_variance, rtol=1e-9)
@@ -128,7 +128,7 @@ def test_repeating_the_rows_of_a_wide_table_until_it_is_tall_keeps_its_axes_and_
 def test_the_scale_of_the_weights_has_no_meaning_for_the_axes(n_columns):
     X, weight = wide()
     X = X[:, :n_columns]
-    one, other = (principal_axes(centred_rows(X, scale * weight), 3) for scale in (1.0, 1e-20))
+    one, other = (principal_axes(centered_rows(X, scale * weight), 3) for scale in (1.0, 1e-20))
     for a, b in zip(one, other, strict=True):
         assert_allclose(a, b, rtol=1e-7, atol=1e-9)
 

@@ -43,12 +43,12 @@ def places(latent, n=25, seed=0):
 def test_shapes_and_the_bias_comes_last(latent, basis):
     bound, Z = basis.bind(latent), places(latent)
     features, gradient = bound.features(Z), bound.gradient(Z)
-    assert features.shape == (len(Z), len(bound.penalised))
+    assert features.shape == (len(Z), len(bound.penalized))
     assert gradient.shape == (*features.shape, latent.n_columns)
     np.testing.assert_array_equal(features[:, -1], 1)
     np.testing.assert_array_equal(gradient[:, -1], 0)
     assert np.isfinite(features).all()
-    assert bound.penalised.dtype == bool
+    assert bound.penalized.dtype == bool
 
 
 @every
@@ -85,7 +85,7 @@ def test_bumps_round_a_circle_are_copies_of_each_other(latent, basis, n):
     """Turning by one spacing permutes the bumps: no place on the circle is special."""
     bound, Z = GaussianBasis(basis.shape, linear=False).bind(latent), places(latent)
     turned = Z + np.eye(Z.shape[1])[0] * 2 * np.pi / n
-    per_row = len(bound.centres) // n
+    per_row = len(bound.centers) // n
     np.testing.assert_allclose(
         np.roll(bound.features(Z)[:, :-1], per_row, axis=1), bound.features(turned)[:, :-1], atol=1e-12
     )
@@ -95,7 +95,7 @@ def test_bumps_on_the_sphere_depend_on_the_distance_alone():
     latent = Sphere(40)
     bound, Z = GaussianBasis(12, linear=False).bind(latent), places(latent)
     turn = Rotation.from_euler("xyz", [0.3, -1.1, 2.0]).as_matrix()
-    turned = type(bound)(latent, bound.centres @ turn.T, bound.width, False, False)
+    turned = type(bound)(latent, bound.centers @ turn.T, bound.width, False, False)
     np.testing.assert_allclose(turned.features(Z @ turn.T), bound.features(Z), atol=1e-12)
     # and every part of the sphere is covered about equally
     cover = bound.features(places(latent, 2000))[:, :-1].sum(axis=1)
@@ -107,10 +107,10 @@ def test_width_is_in_units_of_the_spacing_of_centres(latent, basis):
     bound = basis.bind(latent)
     if isinstance(basis, HarmonicBasis):
         return
-    if len(bound.centres) == 1:
+    if len(bound.centers) == 1:
         assert bound.width == 2.0 * basis.width
         return
-    apart = np.linalg.norm(bound.centres[:, None] - bound.centres, axis=2)
+    apart = np.linalg.norm(bound.centers[:, None] - bound.centers, axis=2)
     np.fill_diagonal(apart, np.inf)
     spacing = np.sqrt(np.mean(apart.min(axis=1) ** 2))
     assert bound.width == pytest.approx(basis.width * spacing)
@@ -118,22 +118,22 @@ def test_width_is_in_units_of_the_spacing_of_centres(latent, basis):
 
 def test_centres_lie_where_asked():
     bound = GaussianBasis((3, 2), scale=2.0).bind(cylinder(5, 5))
-    angles = np.arctan2(bound.centres[::2, 1], bound.centres[::2, 0])
+    angles = np.arctan2(bound.centers[::2, 1], bound.centers[::2, 0])
     np.testing.assert_allclose(angles, [-np.pi, -np.pi / 3, np.pi / 3], atol=1e-8)  # an angle cannot be scaled
-    np.testing.assert_allclose(np.unique(bound.centres[:, 2]), [-2, 2])
-    corners = GaussianBasis(2).bind(POINTS).centres
+    np.testing.assert_allclose(np.unique(bound.centers[:, 2]), [-2, 2])
+    corners = GaussianBasis(2).bind(POINTS).centers
     np.testing.assert_allclose(corners.min(axis=0), POINTS.domain.low)
     np.testing.assert_allclose(corners.max(axis=0), POINTS.domain.high)
 
 
-@pytest.mark.parametrize("penalise_bias", [True, False])
-def test_which_weights_are_penalised(penalise_bias):
-    bumps_only = GaussianBasis(3, linear=False, penalise_bias=penalise_bias).bind(grid(4, 4))
-    np.testing.assert_array_equal(bumps_only.penalised, [True] * 9 + [penalise_bias])
-    both = GaussianBasis(3, penalise_bias=penalise_bias).bind(cylinder(4, 4))
-    np.testing.assert_array_equal(both.penalised, [True] * (9 + 3) + [penalise_bias])
-    waves = HarmonicBasis(2, penalise_bias=penalise_bias).bind(circle(4))
-    np.testing.assert_array_equal(waves.penalised, [True] * 4 + [penalise_bias])
+@pytest.mark.parametrize("penalize_bias", [True, False])
+def test_which_weights_are_penalised(penalize_bias):
+    bumps_only = GaussianBasis(3, linear=False, penalize_bias=penalize_bias).bind(grid(4, 4))
+    np.testing.assert_array_equal(bumps_only.penalized, [True] * 9 + [penalize_bias])
+    both = GaussianBasis(3, penalize_bias=penalize_bias).bind(cylinder(4, 4))
+    np.testing.assert_array_equal(both.penalized, [True] * (9 + 3) + [penalize_bias])
+    waves = HarmonicBasis(2, penalize_bias=penalize_bias).bind(circle(4))
+    np.testing.assert_array_equal(waves.penalized, [True] * 4 + [penalize_bias])
 
 
 @pytest.mark.parametrize("coordinates", [[[1.0, 2.0]], [[0.0, 1.0], [1.0, 1.0], [3.0, 1.0]], [[1.0, 2.0], [1.0, 2.0]]])
@@ -141,7 +141,7 @@ def test_an_axis_without_length_has_one_centre(coordinates):
     latent = Points(np.array(coordinates))
     bound = GaussianBasis(3).bind(latent)
     assert bound.width > 0
-    assert len(np.unique(bound.centres, axis=0)) == len(bound.centres)
+    assert len(np.unique(bound.centers, axis=0)) == len(bound.centers)
     assert np.isfinite(bound.features(latent.nodes)).all()
     assert np.isfinite(bound.gradient(latent.nodes)).all()
 
@@ -157,7 +157,7 @@ def test_an_axis_without_length_has_one_centre(coordinates):
         (lambda: GaussianBasis(3, width=float("nan")), "width must be .*, got nan"),
         (lambda: GaussianBasis(3, linear="no"), "linear must be True or False, got 'no'"),
         (lambda: GaussianBasis(3, scale=float("inf")), "scale must be .*, got inf"),
-        (lambda: GaussianBasis(3, penalise_bias=1), "penalise_bias must be .*, got 1"),
+        (lambda: GaussianBasis(3, penalize_bias=1), "penalize_bias must be .*, got 1"),
         (lambda: GaussianBasis(10**9), "basis functions, more than"),
         (lambda: GaussianBasis((10**6,) * 4), "basis functions, more than"),
         (lambda: GaussianBasis(1000).bind(grid(2, 2)), "1000000 basis functions, more than"),

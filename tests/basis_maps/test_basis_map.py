@@ -125,11 +125,11 @@ def test_images_of_nodes_are_remembered_neither_in_files_nor_where_they_are_larg
 
 @every
 @pytest.mark.parametrize("strength", [1e-3, 10.0])
-@pytest.mark.parametrize("penalise_bias", [False, True])
-def test_solve_is_ridge_regression(name, strength, penalise_bias, rng):
+@pytest.mark.parametrize("penalize_bias", [False, True])
+def test_solve_is_ridge_regression(name, strength, penalize_bias, rng):
     """Against least squares on the rows themselves, with √λ times the mask as further rows."""
     latent, basis = CASES[name]
-    basis = type(basis)(**{**vars(basis), "penalise_bias": penalise_bias})
+    basis = type(basis)(**{**vars(basis), "penalize_bias": penalize_bias})
     surface = BasisMap(latent, basis.bind(latent))
     K, M = surface.node_features.shape
     R, T = rng.dirichlet(np.ones(K), 80), rng.normal(size=(80, 3))
@@ -137,7 +137,7 @@ def test_solve_is_ridge_regression(name, strength, penalise_bias, rng):
     # Every pair (row, node) is one observation of weight R.
     design = (np.sqrt(R)[:, :, None] * surface.node_features).reshape(-1, M)
     target = (np.sqrt(R)[:, :, None] * T[:, None]).reshape(-1, 3)
-    mask = np.sqrt(strength) * np.diag(surface.basis.penalised.astype(float))
+    mask = np.sqrt(strength) * np.diag(surface.basis.penalized.astype(float))
     stacked = np.vstack([design, mask]), np.vstack([target, np.zeros((M, 3))])
     expected = np.linalg.lstsq(*stacked, rcond=None)[0]
     np.testing.assert_allclose(W, expected, atol=1e-6 * max(1, np.abs(expected).max()))
@@ -223,12 +223,12 @@ def test_no_mass_at_all_gives_a_surface_that_is_a_point():
     np.testing.assert_array_equal(surface.nodes(W), 0)
 
 
-@pytest.mark.parametrize("penalise_bias", [False, True])
-def test_roughness_is_the_squared_norm_of_penalised_weights(rng, penalise_bias):
+@pytest.mark.parametrize("penalize_bias", [False, True])
+def test_roughness_is_the_squared_norm_of_penalised_weights(rng, penalize_bias):
     latent = grid(4, 4)
-    surface = BasisMap(latent, GaussianBasis(2, penalise_bias=penalise_bias).bind(latent))
+    surface = BasisMap(latent, GaussianBasis(2, penalize_bias=penalize_bias).bind(latent))
     W = rng.normal(size=(4 + 2 + 1, 3))
-    counted = W if penalise_bias else W[:-1]
+    counted = W if penalize_bias else W[:-1]
     assert surface.roughness(W) == pytest.approx((counted**2).sum())
 
 
@@ -242,7 +242,7 @@ class HomeMade:
     """A bound basis of one's own: its five verbs, as those of another, and no capabilities."""
 
     def __init__(self, other):
-        self.penalised, self.detail = other.penalised, other.detail
+        self.penalized, self.detail = other.penalized, other.detail
         self.features, self.gradient, self.jacobian = other.features, other.gradient, other.jacobian
 
 
@@ -254,7 +254,7 @@ def test_capabilities_change_the_way_and_not_the_map(latent, recipe, rng):
     bound = recipe.bind(latent)
     declared, plain = BasisMap(latent, bound), BasisMap(latent, HomeMade(bound))
     assert plain.capabilities == BasisCapabilities() != declared.capabilities
-    weights, Z = rng.normal(size=(len(bound.penalised), 2)), rng.uniform(-1, 1, (20, latent.n_columns))
+    weights, Z = rng.normal(size=(len(bound.penalized), 2)), rng.uniform(-1, 1, (20, latent.n_columns))
     mass = rng.uniform(0, 2, latent.n_nodes)
     scale = np.abs(weights).sum()
     np.testing.assert_allclose(declared.point(Z, weights), plain.point(Z, weights), atol=1e-9 * scale)

@@ -141,12 +141,12 @@ def test_weights_are_the_differences(name, order):
     net = bound(name, order)
     np.testing.assert_allclose(
         net.node_features.T @ net.operator.T @ net.operator @ net.node_features,
-        np.diag(net.penalised.astype(float)),
+        np.diag(net.penalized.astype(float)),
         atol=1e-10,
     )
     assert np.linalg.matrix_rank(net.node_features) == LATENTS[name].n_nodes
     assert (net.node_features[:, -1] == 1).all()
-    assert not net.penalised[-1]
+    assert not net.penalized[-1]
 
 
 @every
@@ -232,7 +232,7 @@ def test_planes_stay_planes_inside_and_beyond(name, rng):
     latent, net = LATENTS[name], bound(name)
     plane = rng.normal(size=(latent.n_columns, 2))
     weights = np.linalg.solve(net.node_features, latent.nodes @ plane)
-    assert net.penalised @ np.abs(weights).max(axis=1) < 1e-9  # they cost nothing
+    assert net.penalized @ np.abs(weights).max(axis=1) < 1e-9  # they cost nothing
     Z = rng.uniform(-1.5, 1.5, (20, latent.n_columns))
     np.testing.assert_allclose(net.evaluator(weights)(Z), Z @ plane, atol=1e-9)
 

@@ -57,7 +57,7 @@ class Bare:
     bound: BoundProcess
 
     @property
-    def penalised(self):
+    def penalized(self):
         return np.ones(len(self.bound.pivots), dtype=bool)
 
     def features(self, Z):
@@ -105,7 +105,7 @@ def test_a_free_mean_is_what_universal_kriging_does(name, linear, rng):
 def test_a_covariance_of_finite_rank_is_a_map_of_basis_functions(rng):
     """C = ΦΦᵀ/α gives what the basis Φ gives under a prior of precision α."""
     latent = grid(6, 6)
-    basis = BasisMap(latent, GaussianBasis(3, penalise_bias=True).bind(latent))
+    basis = BasisMap(latent, GaussianBasis(3, penalize_bias=True).bind(latent))
     gram = basis.node_features @ basis.node_features.T
     pivots = leading_pivots(gram.copy(), 1e-12)
     L = cholesky(gram[np.ix_(pivots, pivots)], lower=True)
@@ -113,7 +113,7 @@ def test_a_covariance_of_finite_rank_is_a_map_of_basis_functions(rng):
     assert len(pivots) <= basis.node_features.shape[1]
 
     class Ranked:
-        penalised = np.ones(len(pivots), dtype=bool)
+        penalized = np.ones(len(pivots), dtype=bool)
 
         def features(self, Z):
             return P

@@ -34,7 +34,7 @@ def test_methods_are_compared_and_the_best_is_kept(curve: Path, call: Call) -> N
     X = np.stack(list(read_table(curve).columns.values()), axis=1)
     Y = (X - X.mean(axis=0)) / X.std(axis=0)
     expected = prinfold.compare(Y, ["PCA", "KMM"], n_components=1, folds=2, max_rows=30, random_state=3)
-    assert found["scaling"] == "standardise"
+    assert found["scaling"] == "standardize"
     assert found["recommended"] == expected.recommended.name == "KMM"
     assert found["table"]["method"] == expected.table["method"]
     np.testing.assert_allclose(found["table"]["error"], expected.table["error"], rtol=1e-6)

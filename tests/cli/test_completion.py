@@ -92,7 +92,7 @@ def test_shells_complete(shell: str, ask: Callable[[Path], list[list[str]]], fol
     commands, one, options, values, methods, files, shells, settings, models = ask(folder)
     assert set(cli.COMMANDS) <= set(commands)
     assert one == ["transform"]
-    assert set(options) == {"--standardise", "--standardize"}
+    assert set(options) == {"--standardize"}
     assert set(values) == {"keep", "drop", "error"}
     assert methods == ["kmm"]
     assert [each.replace("\\", "") for each in files] == ["my data.csv"]
@@ -107,7 +107,7 @@ def test_every_command_and_option_is_in_every_script(shell: str, call: Call) -> 
     script = call("completion", shell).out
     for name in cli.COMMANDS:
         assert name in script
-    for option in ("columns", "standardise", "missing", "label", "json", "image"):
+    for option in ("columns", "standardize", "missing", "label", "json", "image"):
         assert option in script
 
 

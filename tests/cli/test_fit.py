@@ -326,7 +326,7 @@ def test_columns_of_other_units_are_put_on_one_scale(folder: Path, call: Call) -
     X = numbers(60) * [1.0, 1000.0, 1.0] + [0.0, 5000.0, 3.0]
     (folder / "data.csv").write_text(csv_text(X, "a,grams,c"))
     found = call("fit", "data.csv", "--json", *QUICK).json
-    assert found["scaling"] == "standardise"
+    assert found["scaling"] == "standardize"
     assert found["why_scaling"].startswith("grams spreads")
     fitted = prinfold.load("data.prinfold")
     assert list(fitted.feature_names_in_) == ["a", "grams", "c"]
@@ -340,9 +340,9 @@ def test_columns_of_other_units_are_put_on_one_scale(folder: Path, call: Call) -
     ("spreads", "scaling"),
     [
         ([1, 2, 5], "raw"),
-        ([1, 2, 50], "standardise"),
-        ([1, 500], "standardise"),
-        ([1, 12], "standardise"),
+        ([1, 2, 50], "standardize"),
+        ([1, 500], "standardize"),
+        ([1, 12], "standardize"),
         ([1, 8], "raw"),
         ([0, 3], "raw"),
         ([0.01, *[1] * 9], "raw"),
@@ -499,7 +499,7 @@ def test_json_is_json(table: Path, call: Call) -> None:
     assert json.loads(call("info", "data.csv", "--json").out)["rows"] == 40
 
 
-@pytest.mark.parametrize("command", [("fit",), ("fit", "--standardise"), ("compare", "--methods", "pca")])
+@pytest.mark.parametrize("command", [("fit",), ("fit", "--standardize"), ("compare", "--methods", "pca")])
 def test_one_huge_cell_is_named_and_not_taken_for_a_missing_one(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:

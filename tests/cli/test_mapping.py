@@ -58,7 +58,7 @@ def test_projections_are_those_of_the_model(model: Path, call: Call) -> None:
     np.testing.assert_allclose(distance, np.linalg.norm(X - near, axis=1), atol=1e-12)
 
 
-@pytest.mark.parametrize("scaling", ["--standardise", "--whiten"])
+@pytest.mark.parametrize("scaling", ["--standardize", "--whiten"])
 def test_scaled_models_speak_the_units_of_the_table(scaling: str, folder: Path, call: Call) -> None:
     X = numbers(60) * [1.0, 1000.0, 0.01] + [0.0, 5000.0, 3.0]
     (folder / "data.csv").write_text(csv_text(X))
@@ -83,7 +83,7 @@ def test_densities_of_rows_with_gaps_are_of_what_is_there(folder: Path, call: Ca
     X = numbers(60) * [1.0, 1000.0, 0.01]
     X[4, 1] = np.nan
     np.save("data.npy", X)
-    assert call("fit", "data.npy", "--standardise", "--quiet", *QUICK).code == 0
+    assert call("fit", "data.npy", "--standardize", "--quiet", *QUICK).code == 0
     assert call("transform", "data.prinfold", "data.npy", "--quiet").code == 0
     fitted = prinfold.load("data.prinfold")
     there = np.log(fitted[0].scale_[[0, 2]]).sum()

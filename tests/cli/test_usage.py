@@ -36,7 +36,7 @@ Call = Callable[..., Said]
             "--missing: takes keep, drop or error, got 'dropp'; did you mean drop?",
         ),
         (["fit", "x.csv", "--missing", "guess"], "takes keep, drop or error, got 'guess'; see `prinfold fit --help`"),
-        (["fit", "x.csv", "--standardise", "--whiten"], "--whiten: not allowed with argument --standardise"),
+        (["fit", "x.csv", "--standardize", "--whiten"], "--whiten: not allowed with argument --standardize"),
         (["fit", "x.csv", "--json", "--quiet"], "not allowed with argument --json"),
         (["fit", "x.csv", "--dimensions", "0"], "--dimensions/-n: must be a whole number of at least 1, got '0'"),
         (["demo", "--rows", "9"], "--rows: must be a whole number of at least 10, got '9'; see `prinfold demo --help`"),

@@ -24,8 +24,8 @@ def corners(m=9, D=3):
 def test_the_coordinate_is_the_length_travelled(smooth, closed):
     curve = ArcCurve.through(corners(), closed, smooth)
     z = np.union1d(np.linspace(0, curve.length, 20_001), curve.knots)  # no corner is cut
-    travelled = np.linalg.norm(np.diff(curve.point(z[:, None]), axis=0), axis=1).cumsum()
-    assert_allclose(travelled, z[1:], atol=1e-3 * curve.length if smooth else 1e-9)
+    traveled = np.linalg.norm(np.diff(curve.point(z[:, None]), axis=0), axis=1).cumsum()
+    assert_allclose(traveled, z[1:], atol=1e-3 * curve.length if smooth else 1e-9)
     assert curve.closed == closed
     gap = np.linalg.norm(np.diff(curve.point(np.array([[0.0], [curve.length]])), axis=0))
     assert (gap < 1e-12) == closed

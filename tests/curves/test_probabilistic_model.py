@@ -52,8 +52,8 @@ def test_the_e_step_is_that_of_the_mixture(curve, clamping):
     state = trained(model, curve)
     joint = np.stack(
         [
-            share * multivariate_normal(centre, cov).pdf(X)
-            for share, centre, cov in zip(state.shares, state.values, covariances(model, state), strict=True)
+            share * multivariate_normal(center, cov).pdf(X)
+            for share, center, cov in zip(state.shares, state.values, covariances(model, state), strict=True)
         ],
         axis=1,
     )

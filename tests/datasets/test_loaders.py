@@ -97,7 +97,7 @@ def test_columns_are_found_by_name(tmp_path: Path) -> None:
 
 def test_crabs_are_normalised_as_in_the_thesis(tmp_path: Path) -> None:
     folder = write(tmp_path, "crabs.csv.gz", CRABS)
-    raw, data = datasets.load_crabs(folder, normalise=False), datasets.load_crabs(folder)
+    raw, data = datasets.load_crabs(folder, normalize=False), datasets.load_crabs(folder)
     assert [raw.class_names[k] for k in raw.labels] == ["blue male", "orange female", "blue female", "orange male"]
     np.testing.assert_array_equal(raw.X[0], [8.1, 6.7, 16.1, 19.0, 7.0])
     np.testing.assert_allclose(data.X.mean(axis=0), 0.0, atol=1e-12)

@@ -32,13 +32,13 @@ def test_a_picture_is_the_body_summed_along_the_line_of_sight(body: str) -> None
         expected = np.zeros((n, n))
         for blob in BODIES[body]:
             spread = blob.across**2 * (np.eye(3) - np.outer(u, u)) + blob.along**2 * np.outer(u, u)
-            precision, centre = np.linalg.inv(spread), blob.place * u
+            precision, center = np.linalg.inv(spread), blob.place * u
 
-            def column(x, y, precision=precision, centre=centre):
-                away = np.stack([np.full_like(depth, x), np.full_like(depth, y), depth], axis=1) - centre
+            def column(x, y, precision=precision, center=center):
+                away = np.stack([np.full_like(depth, x), np.full_like(depth, y), depth], axis=1) - center
                 return np.exp(-0.5 * np.einsum("ni,ij,nj->n", away, precision, away)).sum()
 
-            light = blob.light * np.exp(fog * blob.place * u[2]) / column(*centre[:2])
+            light = blob.light * np.exp(fog * blob.place * u[2]) / column(*center[:2])
             expected += [[light * column(x, y) for x in side] for y in side[::-1]]
         picture = surface_of(body, n_pixels=n, fog=fog).point(u[None]).reshape(n, n)
         np.testing.assert_allclose(picture, expected, rtol=1e-9, atol=1e-12)

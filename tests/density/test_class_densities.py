@@ -71,7 +71,7 @@ def test_each_row_is_judged_by_the_others(profile):
         mine = WEIGHT[others] * k[i, others]
         density = mine.sum() / (h**3 * WEIGHT[others].sum())
         assert_allclose(told.log_density(h, profile)[i], np.log(density), rtol=1e-9)
-        assert_allclose(told.neighbours(h, profile)[i], mine.sum() ** 2 / (mine**2).sum(), rtol=1e-9)
+        assert_allclose(told.neighbors(h, profile)[i], mine.sum() ** 2 / (mine**2).sum(), rtol=1e-9)
 
 
 def test_a_row_that_nothing_reaches_counts_as_low_and_not_as_impossible():
@@ -80,7 +80,7 @@ def test_a_row_that_nothing_reaches_counts_as_low_and_not_as_impossible():
     found = told.log_density(1.0, PROFILES["quartic"])
     assert_allclose(found[2], -50 - np.log(2))
     assert found[0] == pytest.approx(2 * np.log(1 - 0.01) - np.log(2))
-    assert_array_equal(told.neighbours(1.0, PROFILES["quartic"]), [1, 1, 0])
+    assert_array_equal(told.neighbors(1.0, PROFILES["quartic"]), [1, 1, 0])
 
 
 @profiles

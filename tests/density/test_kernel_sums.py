@@ -409,7 +409,7 @@ def test_patches_are_the_sums_and_their_own_derivatives(D):
         assert_allclose(one, two, atol=atol)
     assert_allclose(sums.log_sum(Z), at.log_sum, rtol=1e-13)
     inside = Z[on][:20]
-    inside = sums._centre[sums._patch_of(inside)] + 0.9 * (inside - sums._centre[sums._patch_of(inside)])
+    inside = sums._center[sums._patch_of(inside)] + 0.9 * (inside - sums._center[sums._patch_of(inside)])
     assert_allclose(sums.moments(inside).shift, slopes(sums.log_sum, inside, 1e-5), atol=1e-9)
     bend = slopes(lambda z: sums.moments(z).shift, inside, 1e-5)
     assert_allclose(sums.moments(inside).spread - np.eye(D), bend, atol=1e-8)

@@ -67,7 +67,7 @@ MODELS = {
     "points": GTM(nodes=np.random.default_rng(1).uniform(size=(20, 2)), **QUICK),
     "points object": GTM(nodes=Points(np.random.default_rng(1).uniform(size=(20, 2))), **QUICK),
     "wide basis": GTM(nodes=(4, 5), basis=GaussianBasis((3, 3), width=2.0, scale=1.5), **QUICK),
-    "prior": GTM(nodes=5, basis=3, prior_precision=np.float64(0.1), penalise_bias=True, **QUICK),
+    "prior": GTM(nodes=5, basis=3, prior_precision=np.float64(0.1), penalize_bias=True, **QUICK),
     "numpy scalars": GTM(np.int64(2), nodes=np.int32(5), basis=(np.int64(3), 2), width=np.float32(1.5), **QUICK),
     "random start": GTM(nodes=5, basis=3, init="random", random_state=3, **QUICK),
     "given start": GTM(nodes=5, basis=3, init=np.random.default_rng(2).uniform(-1, 1, (50, 2)), **QUICK),

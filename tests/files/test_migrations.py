@@ -24,18 +24,18 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 STORED = sorted(FIXTURES.glob("format_*/*.prinfold"))
 ANSWERS = json.loads((FIXTURES / "format_1" / "answers.json").read_text(encoding="utf-8"))
 SETTINGS: dict[str, dict[str, Any]] = {
-    "gtm": {"penalise_bias": True},
-    "gtm_circle": {"basis": {"penalise_bias": True}},
-    "gtm_basis": {"basis": {"penalise_bias": True}},
-    "gtm_sequence": {"penalise_bias": True},
-    "mixed_gtm": {"penalise_bias": True},
-    "gtm_mixture": {"partition": "centres", "gtm__penalise_bias": True},
-    "pps": {"penalise_bias": True},
-    "som": {"neighbourhood": "bubble"},
-    "principal_curve": {"begin": [-0.997, -0.045]},
-    "probabilistic_curve": {"begin": [-0.997, -0.045]},
-    "polygonal_curve": {"begin": (-0.997, -0.045)},
-    "oriented_points_curve": {"begin": [-0.997, -0.045]},
+    "gtm": {"penalize_bias": True},
+    "gtm_circle": {"basis": {"penalize_bias": True}},
+    "gtm_basis": {"basis": {"penalize_bias": True}},
+    "gtm_sequence": {"penalize_bias": True},
+    "mixed_gtm": {"penalize_bias": True},
+    "gtm_mixture": {"partition": "centers", "gtm__penalize_bias": True},
+    "pps": {"penalize_bias": True},
+    "som": {"neighborhood": "bubble"},
+    "principal_curve": {"root": [-0.997, -0.045]},
+    "probabilistic_curve": {"root": [-0.997, -0.045]},
+    "polygonal_curve": {"root": (-0.997, -0.045)},
+    "oriented_points_curve": {"root": [-0.997, -0.045]},
 }
 """Settings of stored models, as they are called now."""
 

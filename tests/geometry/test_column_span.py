@@ -50,7 +50,7 @@ def test_a_curve_in_more_columns_is_the_curve_turned(closed, n_columns):
     X, around = rows(closed), turn(n_columns)
     settings = {"closed": closed, "max_iter": 5, "tol": 0}
     plain = PrincipalCurve(**settings).fit(X)
-    wide = PrincipalCurve(**settings, begin=plain.vertices_[0] @ around).fit(X @ around)
+    wide = PrincipalCurve(**settings, root=plain.vertices_[0] @ around).fit(X @ around)
     assert_allclose(wide.project(X @ around), plain.project(X) @ around, atol=1e-7)
     assert_allclose(wide.transform(X @ around)[:5] % wide.length_, plain.transform(X)[:5], atol=1e-6)
     given = plain.vertices_[::5] + 0.1

@@ -62,11 +62,11 @@ def test_steps_are_even_and_the_speed_is_one(closed):
     points = np.random.default_rng(1).normal(size=(12, 2)).cumsum(axis=0)
     made = cells(by_arc_length(points, 0.1, closed), closed)
     t = np.linspace(0, 1, 200)
-    travelled = 0.0
+    traveled = 0.0
     for i, width in enumerate(made.width):
         line = made.only(np.full(len(t), i)).at(t)
-        travelled += np.linalg.norm(np.diff(line, axis=0), axis=1).sum()
-        assert_allclose(travelled, (i + 1) * width, atol=1.2e-4 * made.width.sum())
+        traveled += np.linalg.norm(np.diff(line, axis=0), axis=1).sum()
+        assert_allclose(traveled, (i + 1) * width, atol=1.2e-4 * made.width.sum())
         speed = np.linalg.norm(made.only(np.full(len(t), i)).slope(t), axis=1)
         assert np.abs(speed - 1).max() < 0.025
 

@@ -15,11 +15,11 @@ from prinfold.numerics.radial_kernels import PROFILES
 kernels = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES.keys())
 
 
-def region(centres, threshold, profile):
-    mix = Mixture(np.asarray(centres, dtype=float), np.ones(len(centres)), profile)
-    inside = mix.log_density(mix.centres) >= np.log(threshold)
-    low, high = mix.centres.min(axis=0) - 4, mix.centres.max(axis=0) + 4
-    return Region(mix, float(np.log(threshold)), mix.centres[inside], tuple(low), tuple(high))
+def region(centers, threshold, profile):
+    mix = Mixture(np.asarray(centers, dtype=float), np.ones(len(centers)), profile)
+    inside = mix.log_density(mix.centers) >= np.log(threshold)
+    low, high = mix.centers.min(axis=0) - 4, mix.centers.max(axis=0) + 4
+    return Region(mix, float(np.log(threshold)), mix.centers[inside], tuple(low), tuple(high))
 
 
 def disc(radius=0.8, profile=PROFILES["gaussian"], Q=2):

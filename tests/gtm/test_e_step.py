@@ -51,7 +51,7 @@ def assert_same(model, X, weight=None, beta=None, rtol=1e-9):
     if beta is not None:
         parameters = replace(parameters, precision=beta)
     rows = as_rows(X, model.offset_, weight, width=model.latent_.n_nodes, block_rows=64)
-    found = gtm.summarise(model._model, rows, parameters)
+    found = gtm.summarize(model._model, rows, parameters)
     given_weight = np.ones(X.shape[0]) if weight is None else weight
     table = X.toarray() if scipy.sparse.issparse(X) else X
     mass, moment, log_likelihood = by_definition(model, parameters, table, given_weight)
@@ -138,7 +138,7 @@ def test_duplicates_count_as_weights():
     times = np.random.default_rng(0).integers(1, 4, len(X))
     once = as_rows(X, model.offset_, times.astype(float), block_rows=16)
     many = as_rows(np.repeat(X, times, axis=0), model.offset_, block_rows=16)
-    one, two = (gtm.summarise(model._model, rows, model._parameters()) for rows in (once, many))
+    one, two = (gtm.summarize(model._model, rows, model._parameters()) for rows in (once, many))
     assert_allclose(one.mass, two.mass, rtol=1e-11, atol=1e-13)
     assert_allclose(one.moment, two.moment, rtol=1e-11, atol=1e-12)
     assert one.log_likelihood == pytest.approx(two.log_likelihood, rel=1e-12)
@@ -158,9 +158,9 @@ def test_a_noise_without_scaled_log_densities_gets_the_same_posterior(monkeypatc
     X = sheet()
     model = trained(X)
     rows = as_rows(X, model.offset_, width=81)
-    fast = gtm.summarise(model._model, rows, model._parameters())
+    fast = gtm.summarize(model._model, rows, model._parameters())
     monkeypatch.setattr(type(model._model.noise), "capabilities", Capabilities())
-    plain = gtm.summarise(model._model, rows, model._parameters())
+    plain = gtm.summarize(model._model, rows, model._parameters())
     assert_allclose(fast.mass, plain.mass, rtol=1e-11, atol=1e-12)
     assert_allclose(fast.moment, plain.moment, rtol=1e-11, atol=1e-12)
     assert fast.log_likelihood == pytest.approx(plain.log_likelihood, rel=1e-12)

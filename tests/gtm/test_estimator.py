@@ -45,11 +45,11 @@ def test_every_start_trains_and_repeats_itself(init):
 def test_the_pca_start_puts_the_nodes_in_the_principal_plane():
     X = cloud()
     model = GTM(nodes=9, basis=4, max_iter=0, tol=0).fit(X)
-    centred = model.inverse_transform(model.latent_.nodes) - X.mean(axis=0)
+    centered = model.inverse_transform(model.latent_.nodes) - X.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
     plane, spread = vectors[:, :-3:-1], np.sqrt(values[:-3:-1])
-    assert_allclose(centred, centred @ plane @ plane.T, atol=1e-6)
-    assert_allclose(np.sort((centred @ plane).std(axis=0)), np.sort(spread), rtol=1e-4)
+    assert_allclose(centered, centered @ plane @ plane.T, atol=1e-6)
+    assert_allclose(np.sort((centered @ plane).std(axis=0)), np.sort(spread), rtol=1e-4)
     assert model.noise_variance_ >= values[-3] - 1e-9
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 
 SPACES: dict[str, dict[str, Any]] = {
     "grid": {"nodes": 5, "basis": 3},
-    "biased": {"nodes": 5, "basis": 3, "penalise_bias": True},
+    "biased": {"nodes": 5, "basis": 3, "penalize_bias": True},
     "line": {"n_components": 1, "nodes": 9, "basis": 4, "latent": "line"},
     "circle": {"n_components": 1, "nodes": 9, "latent": "circle"},
     "harmonics": {"n_components": 1, "nodes": 9, "latent": "circle", "basis": HarmonicBasis(2)},
@@ -289,7 +289,7 @@ def test_determinant_and_gamma_with_free_weights(free: tuple[int, ...]) -> None:
     mask[list(free)] = 0
     full = H + alpha * np.diag(mask)
     found = evidence.curvature(H, mask, copies=3)
-    assert found.n_penalised == 3 * (5 - len(free))
+    assert found.n_penalized == 3 * (5 - len(free))
     assert found.log_determinant(alpha) == pytest.approx(3 * np.linalg.slogdet(full)[1])
     assert found.effective(alpha) == pytest.approx(3 * np.trace(H @ np.linalg.inv(full)))
     assert found.determined(alpha) == pytest.approx(found.effective(alpha) - 3 * len(free))
@@ -314,7 +314,7 @@ def test_the_evidence_of_a_linear_model_is_its_integral() -> None:
     """One node: the GTM is then a Gaussian whose mean has a Gaussian prior, and Laplace's method is exact."""
     X = np.random.default_rng(2).standard_normal((12, 2)) + 1.0
     alpha, beta = 0.8, 1.7
-    model = GTM(1, nodes=np.zeros((1, 1)), basis=1, prior_precision=alpha, penalise_bias=True, tol=0, max_iter=1).fit(X)
+    model = GTM(1, nodes=np.zeros((1, 1)), basis=1, prior_precision=alpha, penalize_bias=True, tol=0, max_iter=1).fit(X)
     surface = model._model.surface
     rows, phi = as_rows(X), surface.node_features[0]  # about the origin, so that the weights are not nil
     weights = surface.solve(
@@ -337,9 +337,9 @@ def test_the_evidence_of_a_linear_model_is_its_integral() -> None:
 # -------------------------------------------------------------------------------------------- α and β online
 
 
-def at_rest(penalise_bias: bool) -> tuple[EvidenceModel, Any, EvidenceState]:
+def at_rest(penalize_bias: bool) -> tuple[EvidenceModel, Any, EvidenceState]:
     X = datasets.make_thesis_surface(100, rng=0).X
-    plain = GTM(nodes=8, basis=3, penalise_bias=penalise_bias, max_iter=30).fit(X)
+    plain = GTM(nodes=8, basis=3, penalize_bias=penalize_bias, max_iter=30).fit(X)
     model = EvidenceModel(plain._model.surface, plain._model.noise, PriorPenalty(1.0))
     rows = as_rows(X, plain.offset_)
     state = model.begin(rows, plain._parameters())
@@ -348,10 +348,10 @@ def at_rest(penalise_bias: bool) -> tuple[EvidenceModel, Any, EvidenceState]:
     return model, rows, state
 
 
-@pytest.mark.parametrize("penalise_bias", [False, True])
-def test_training_rests_where_the_evidence_is_stationary(penalise_bias: bool) -> None:
+@pytest.mark.parametrize("penalize_bias", [False, True])
+def test_training_rests_where_the_evidence_is_stationary(penalize_bias: bool) -> None:
     """In α and β with the weights and responsibilities held, which is what (5.19) to (5.24) differentiate."""
-    model, _, state = at_rest(penalise_bias)
+    model, _, state = at_rest(penalize_bias)
     mass, sums = state.statistics.mass, state.statistics
     weights, beta, alpha = state.parameters.weights, state.parameters.level, state.prior_precision
     Y, mask = model.surface.nodes(weights), model.surface.penalty_mask

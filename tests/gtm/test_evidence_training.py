@@ -37,7 +37,7 @@ def test_it_finds_more_evidence_than_the_default_penalty() -> None:
     "settings",
     [
         {"nodes": 8, "basis": 3},
-        {"nodes": 8, "basis": 3, "penalise_bias": True},
+        {"nodes": 8, "basis": 3, "penalize_bias": True},
         {"n_components": 1, "nodes": 12, "latent": "circle", "basis": HarmonicBasis(3)},
         {"latent": "torus", "nodes": 6, "basis": 4},
         {"latent": "sphere", "nodes": 40, "basis": 12},

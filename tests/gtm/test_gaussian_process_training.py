@@ -112,8 +112,8 @@ def test_straight_data_get_a_plane(rng):
     flat = rng.uniform(-1, 1, (400, 2)) * [2.0, 1.0]
     X = np.column_stack([flat, np.zeros(400)]) + 0.1 * rng.normal(size=(400, 3))
     model = GTM(nodes=(30, 15), basis=GaussianProcess(), max_iter=500).fit(X)
-    centred = X - X.mean(axis=0)
-    normal = np.linalg.svd(centred, full_matrices=False)[2][2]
+    centered = X - X.mean(axis=0)
+    normal = np.linalg.svd(centered, full_matrices=False)[2][2]
     off = (model.inverse_transform(model.latent_.nodes) - X.mean(axis=0)) @ normal
     assert np.sqrt(np.mean(off**2)) < 0.02  # a fifth of the noise
     assert abs(np.sqrt(model.noise_variance_) - 0.1) < 0.01

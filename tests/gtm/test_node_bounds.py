@@ -12,11 +12,11 @@ from prinfold.gtm.node_bounds import Balls, leading_axes, rise_bounds, split_rad
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def ball(centre, delta, frame):
+def ball(center, delta, frame):
     """One ball about a centre that holds rows, with what is known of them along some axes."""
     radius, within, beside = split_radii(delta, np.array([0]), frame)[0]
     seen, starts = (delta @ frame).astype(np.float32), np.array([0, len(delta)])
-    return Balls(np.reshape(centre, (1, -1)), radius, frame, within, beside, seen, starts)
+    return Balls(np.reshape(center, (1, -1)), radius, frame, within, beside, seen, starts)
 
 
 def plain(known):
@@ -40,10 +40,10 @@ def test_no_row_of_a_ball_rises_above_the_bound(seed, D, q, spread, shift):
     rng = np.random.default_rng(seed)
     Y = rng.normal(size=(12, D)) * rng.uniform(0.01, 2, D)
     frame = np.linalg.qr(rng.normal(size=(D, D)))[0][:, : min(q, D)]
-    centre = rng.normal(size=D) + shift
+    center = rng.normal(size=D) + shift
     delta = rng.normal(size=(40, D)) * spread * rng.uniform(0, 1, D)
-    known = ball(centre, delta, frame)
-    f = (centre + delta) @ Y.T - 0.5 * np.square(Y).sum(axis=1)
+    known = ball(center, delta, frame)
+    f = (center + delta) @ Y.T - 0.5 * np.square(Y).sum(axis=1)
     rise = (f - f.max(axis=1, keepdims=True)).max(axis=0)
     rounding = 1e-12 * (1 + np.abs(f).max())
     loose, tighter, tightest = (rise_bounds(Y, each)[0] for each in (plain(known), framed(known), known))
@@ -59,10 +59,10 @@ def test_no_row_of_a_ball_rises_above_the_bound(seed, D, q, spread, shift):
 @given(seed=SEEDS, D=st.integers(1, 8))
 def test_rows_known_along_all_axes_leave_open_which_component_is_best_and_no_more(seed, D):
     rng = np.random.default_rng(seed)
-    Y, centre, delta = rng.normal(size=(12, D)), rng.normal(size=D), 0.5 * rng.normal(size=(9, D))
-    f = (centre + delta) @ Y.T - 0.5 * np.square(Y).sum(axis=1)
-    best = (centre @ Y.T - 0.5 * np.square(Y).sum(axis=1)).argmax()
-    found = rise_bounds(Y, ball(centre, delta, np.eye(D)))[0]
+    Y, center, delta = rng.normal(size=(12, D)), rng.normal(size=D), 0.5 * rng.normal(size=(9, D))
+    f = (center + delta) @ Y.T - 0.5 * np.square(Y).sum(axis=1)
+    best = (center @ Y.T - 0.5 * np.square(Y).sum(axis=1)).argmax()
+    found = rise_bounds(Y, ball(center, delta, np.eye(D)))[0]
     assert_allclose(found, (f - f[:, [best]]).max(axis=0), atol=1e-3)
 
 
@@ -84,10 +84,10 @@ def test_components_that_differ_by_little_more_than_rounding_are_not_taken_for_o
     delta = 1e6 * rng.normal(size=(40, 5))
     frame = np.linalg.qr(rng.normal(size=(5, 2)))[0]
     away = Y - Y[0]  # f about the first component, where nothing cancels
-    centre = Y[:1] + 1e6 * rng.normal(size=(1, 5))
-    f = (centre - Y[0] + delta) @ away.T - 0.5 * np.square(away).sum(axis=1)
+    center = Y[:1] + 1e6 * rng.normal(size=(1, 5))
+    f = (center - Y[0] + delta) @ away.T - 0.5 * np.square(away).sum(axis=1)
     rise = (f - f.max(axis=1, keepdims=True)).max(axis=0)
-    known = ball(centre, delta, frame)
+    known = ball(center, delta, frame)
     for each in (plain(known), framed(known), known):
         assert (rise <= rise_bounds(Y, each)[0] + 1.0).all()
 
@@ -119,7 +119,7 @@ def test_axes_hold_all_but_the_remainder_or_there_are_none():
     points = rng.normal(size=(200, 4)) * [5, 1, 0.01, 0.01]
     axes = leading_axes(points, 0.005, 2)
     assert_allclose(axes.T @ axes, np.eye(2), atol=1e-12)
-    centred = points - points.mean(axis=0)
-    assert np.square(centred - centred @ axes @ axes.T).sum() < 0.005 * np.square(centred).sum()
+    centered = points - points.mean(axis=0)
+    assert np.square(centered - centered @ axes @ axes.T).sum() < 0.005 * np.square(centered).sum()
     assert leading_axes(rng.normal(size=(200, 4)), 0.005, 2).shape == (4, 0)
     assert leading_axes(np.zeros((3, 4)), 0.005, 2).shape[0] == 4

@@ -66,13 +66,13 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, log_precision, radius, sh
     parameters = replace(model._parameters(), precision=10.0**log_precision)
     noise = model._model.noise
     nodes = noise.at_nodes(model._model.surface, parameters)
-    centre = rng.standard_normal(6) + shift
+    center = rng.standard_normal(6) + shift
     inside = rng.standard_normal((50, 6))
     inside *= radius * rng.uniform(0, 1, (50, 1)) / np.linalg.norm(inside, axis=1, keepdims=True)
     frame, radii = np.linalg.qr(rng.standard_normal((6, 3)))[0], np.array([radius])
     seen, starts = (inside @ frame).astype(np.float32), np.array([0, len(inside)])
-    known = Balls(centre[None], radii, frame, radii, radii, seen, starts)
-    squares = np.square(centre + inside[:, None] - nodes.centres).sum(axis=2)
+    known = Balls(center[None], radii, frame, radii, radii, seen, starts)
+    squares = np.square(center + inside[:, None] - nodes.centers).sum(axis=2)
     log_weight = -0.5 * parameters.precision * squares
     log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
     rounding = 1e-12 * (1 + parameters.precision * squares.max())
@@ -94,7 +94,7 @@ def test_a_planned_pass_loses_less_than_it_may(always, settings, weighted):
     pairs = sum(part.n_rows * len(part.near) for part in parts)
     assert pairs < 0.5 * len(X) * model.latent_.n_nodes, "nothing was pruned: the comparison would say nothing"
     planned, _ = gtm.e_step(model._model, rows, model._parameters(), pruning.Hint())
-    dense = gtm.summarise(model._model, rows, model._parameters())
+    dense = gtm.summarize(model._model, rows, model._parameters())
     lost = dense.log_likelihood - planned.log_likelihood
     rounding = 1e-12 * abs(dense.log_likelihood) + 1e-9
     assert -rounding <= lost <= pruning.LOST * dense.total + rounding
@@ -110,7 +110,7 @@ def planned_and_dense(model, X, weight=None):
     parts, _ = pruning.plan(model._model.surface, model._model.noise, nodes, rows, model.weights_, pruning.Hint())
     assert all(isinstance(part, pruning.RowBatch) for part in parts), "nothing was swept"
     planned, _ = gtm.e_step(model._model, rows, model._parameters(), pruning.Hint())
-    return parts, planned, gtm.summarise(model._model, rows, model._parameters())
+    return parts, planned, gtm.summarize(model._model, rows, model._parameters())
 
 
 WEIGHTS = {
@@ -203,10 +203,10 @@ def test_rows_are_grouped_once_each_into_balls_that_hold_them():
     assert_array_equal(np.sort(groups.order), np.arange(len(X)))
     assert (np.diff(groups.starts) > 0).all()
     assert np.diff(groups.starts).max() <= 512
-    for g, (centre, radius) in enumerate(zip(groups.balls.centre, groups.balls.radius, strict=True)):
-        distance = np.linalg.norm(X[groups.rows(g)] - model.offset_ - centre, axis=1)
+    for g, (center, radius) in enumerate(zip(groups.balls.center, groups.balls.radius, strict=True)):
+        distance = np.linalg.norm(X[groups.rows(g)] - model.offset_ - center, axis=1)
         assert distance.max() <= radius * (1 + 1e-12) + 1e-12
-        offset = X[groups.rows(g)] - model.offset_ - centre
+        offset = X[groups.rows(g)] - model.offset_ - center
         inside = offset @ groups.balls.frame @ groups.balls.frame.T
         assert np.linalg.norm(inside, axis=1).max() <= groups.balls.within[g] * (1 + 1e-12) + 1e-12
         assert np.linalg.norm(offset - inside, axis=1).max() <= groups.balls.beside[g] * (1 + 1e-12) + 1e-12

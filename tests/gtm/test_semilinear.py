@@ -33,7 +33,7 @@ def fitted(table=X, errors=None, **settings):
 )
 def test_linear_coordinates_are_conditional_expectations(table, errors):
     model = fitted(table, errors)
-    V, centres = model.linear_axes_.T, model.gtm_.inverse_transform(model.gtm_.latent_.nodes)
+    V, centers = model.linear_axes_.T, model.gtm_.inverse_transform(model.gtm_.latent_.nodes)
     found = model.transform(table, errors=errors)
     assert found.shape == (len(X), 2)
     assert_allclose(found[:, :1], model.gtm_.transform(table, errors=errors), atol=1e-12)
@@ -41,7 +41,7 @@ def test_linear_coordinates_are_conditional_expectations(table, errors):
         seen = ~np.isnan(table[i])
         own = np.zeros(seen.sum()) if errors is None else errors[i, seen] ** 2
         total = V[seen] @ V[seen].T + np.diag(model.gtm_.noise_variance_ + own)
-        gap = table[i, seen] - centres[:, seen]
+        gap = table[i, seen] - centers[:, seen]
         precision = np.linalg.inv(total)
         log_density = -0.5 * np.einsum("kd,de,ke->k", gap, precision, gap)
         share = np.exp(log_density - logsumexp(log_density))

@@ -192,7 +192,7 @@ def test_auto_keeps_all_rows_and_a_contour_its_share():
     model, X = MADE["sheet"]
     assert model.latent_.n_nodes == len(X)
     assert model.threshold_ >= 1 / len(X) - 1e-9
-    assert_array_equal(model.embedding_, model.latent_.centres)
+    assert_array_equal(model.embedding_, model.latent_.centers)
     part, _ = MADE["sheet-contour"]
     assert part.latent_.n_nodes == np.ceil(0.8 * len(X))
     assert part.threshold_ > model.threshold_
@@ -209,7 +209,7 @@ def test_a_threshold_above_all_densities_is_refused_with_the_range():
 @pytest.mark.parametrize("name", ["curve", "curve-quartic", "sheet", "sheet-triweight"])
 def test_the_latent_density_integrates_to_one(name):
     model, _ = MADE[name]
-    low, high = model.latent_.centres.min(axis=0) - 6, model.latent_.centres.max(axis=0) + 6
+    low, high = model.latent_.centers.min(axis=0) - 6, model.latent_.centers.max(axis=0) + 6
     n = {1: 4000, 2: 200}[len(low)]
     axes = np.meshgrid(*(np.linspace(a, b, n) for a, b in zip(low, high, strict=True)), indexing="ij")
     Z = np.stack([axis.ravel() for axis in axes], axis=1)

@@ -274,5 +274,5 @@ def test_coordinates_that_stay_without_neighbours_are_counted():
     X = datasets.make_half_circle(60, noise=0.05, rng=0).X
     with pytest.warns(DegenerateWarning, match=r"\d+ of 60 latent points have no neighbours within reach"):
         model = KMM(2, kernel="quartic", latent_bandwidth=0.1).fit(X)
-    apart = np.linalg.norm(model.latent_.centres[:, None] - model.latent_.centres, axis=2) / model.latent_bandwidth_
+    apart = np.linalg.norm(model.latent_.centers[:, None] - model.latent_.centers, axis=2) / model.latent_bandwidth_
     assert ((apart < 1).sum(axis=1) == 1).any()

@@ -101,9 +101,9 @@ def test_a_conditionally_definite_matrix_will_do_and_need_not_be_centred():
     apart = np.abs(Y[:, None] - Y[None]).sum(axis=2)  # of the first kind: minus a metric of that kind is so
     profile = PROFILES["gaussian"]
     J = np.eye(len(X)) - 1 / len(X)
-    plain, centred = (KernelRegression(GramTarget(G), weight, profile).gradient(X) for G in (-apart, -J @ apart @ J))
-    assert_allclose(plain.error, centred.error, rtol=1e-10)
-    assert_allclose(plain.gradient, centred.gradient, atol=1e-12)
+    plain, centered = (KernelRegression(GramTarget(G), weight, profile).gradient(X) for G in (-apart, -J @ apart @ J))
+    assert_allclose(plain.error, centered.error, rtol=1e-10)
+    assert_allclose(plain.gradient, centered.gradient, atol=1e-12)
 
 
 @pytest.mark.usefixtures("way")

@@ -15,8 +15,8 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import _decode, _encode
 from prinfold.kernel_manifolds import starts as candidates
 from prinfold.kernel_manifolds.objective import KernelRegression, make_target
-from prinfold.kernel_manifolds.start_scales import NeighbourFloor
-from prinfold.kernel_manifolds.starts import STARTS, Candidates, choose_start, normalise
+from prinfold.kernel_manifolds.start_scales import NeighborFloor
+from prinfold.kernel_manifolds.starts import STARTS, Candidates, choose_start, normalize
 from prinfold.numerics.radial_kernels import PROFILES
 
 GAUSSIAN, QUARTIC = PROFILES["gaussian"], PROFILES["quartic"]
@@ -158,7 +158,7 @@ def test_turning_moving_and_scaling_the_rows_changes_no_more_than_signs():
 def test_normalised_axes_have_unit_variance_by_weight():
     rng = np.random.default_rng(0)
     Z, weight = rng.normal(size=(50, 3)) * [1.0, 1e-3, 0.0] + 5.0, rng.uniform(0.5, 2.0, 50)
-    N = normalise(Z, weight)
+    N = normalize(Z, weight)
     assert_allclose(np.average(N, axis=0, weights=weight), 0, atol=1e-12)
     assert_allclose(np.average(N**2, axis=0, weights=weight), [1, 1, 0])
 
@@ -170,16 +170,16 @@ def test_normalised_axes_have_unit_variance_by_weight():
 def test_neither_stage_goes_below_the_number_of_neighbours(profile):
     """An error that wants ever larger scales is held where the median row has that many neighbours."""
     X = sheet(120)
-    floor = NeighbourFloor(minimum=8.0)
+    floor = NeighborFloor(minimum=8.0)
     start = choose_start(X, np.ones(120), 2, lambda Z: float(1 / np.ptp(Z)), profile, starts=("pca",), floor=floor)
-    number = np.median(LeaveOneOut.of(start.latent, np.ones(120)).neighbours(1.0, profile))
+    number = np.median(LeaveOneOut.of(start.latent, np.ones(120)).neighbors(1.0, profile))
     assert 8.0 <= number < 10.0
 
 
 def test_the_floor_gives_way_where_rows_are_too_few():
     X = sheet(5)
-    start = start_of(X, 1, starts=("pca",), floor=NeighbourFloor(minimum=50.0))
-    number = np.median(LeaveOneOut.of(start.latent, np.ones(5)).neighbours(1.0, GAUSSIAN))
+    start = start_of(X, 1, starts=("pca",), floor=NeighborFloor(minimum=50.0))
+    number = np.median(LeaveOneOut.of(start.latent, np.ones(5)).neighbors(1.0, GAUSSIAN))
     assert number >= 2.0
     assert np.isfinite(start.latent).all()
 
@@ -188,9 +188,9 @@ def test_without_a_floor_the_search_drifts_to_one_neighbour():
     """The trap that the floor is for."""
     X = sheet(60)
     start = choose_start(
-        X, np.ones(60), 2, lambda Z: float(1 / np.ptp(Z)), GAUSSIAN, starts=("pca",), floor=NeighbourFloor(0.0)
+        X, np.ones(60), 2, lambda Z: float(1 / np.ptp(Z)), GAUSSIAN, starts=("pca",), floor=NeighborFloor(0.0)
     )
-    assert np.median(LeaveOneOut.of(start.latent, np.ones(60)).neighbours(1.0, GAUSSIAN)) < 1.5
+    assert np.median(LeaveOneOut.of(start.latent, np.ones(60)).neighbors(1.0, GAUSSIAN)) < 1.5
 
 
 # ------------------------------------------------------------------------------------------- degenerate rows
@@ -317,7 +317,7 @@ def test_of_many_rows_some_are_compared_and_the_best_is_scaled_with_all(monkeypa
 @profiles
 def test_the_common_scale_has_the_largest_leave_one_out_likelihood(profile):
     """Against the definition, summed in a plain loop."""
-    Z = normalise(np.random.default_rng(0).normal(size=(25, 2)), np.ones(25))
+    Z = normalize(np.random.default_rng(0).normal(size=(25, 2)), np.ones(25))
 
     def loss(log_scale):
         s = np.exp(log_scale)
@@ -330,7 +330,7 @@ def test_the_common_scale_has_the_largest_leave_one_out_likelihood(profile):
     expected = minimize_scalar(loss, bounds=(near - 0.1, near + 0.1), method="bounded").x
     found = []
     choose_start(
-        Z, np.ones(25), 2, lambda X: found.append(X) or 1.0, profile, starts=(), given=Z, floor=NeighbourFloor(0.0)
+        Z, np.ones(25), 2, lambda X: found.append(X) or 1.0, profile, starts=(), given=Z, floor=NeighborFloor(0.0)
     )
     assert np.log(found[0].std(axis=0)) == pytest.approx([expected] * 2, abs=3e-3)
 

@@ -29,17 +29,17 @@ def test_points_lie_in_the_hull_of_the_values(profile):
 @kernels
 def test_the_density_at_a_centre_is_at_least_its_share(profile):
     surface = curve(profile)
-    density = surface.density(surface.centres)
+    density = surface.density(surface.centers)
     assert (density >= 1 / 60 - 1e-15).all()
     assert (density <= 1 + 1e-15).all()
-    assert_allclose(np.exp(surface.log_density(surface.centres)[0]), density)
+    assert_allclose(np.exp(surface.log_density(surface.centers)[0]), density)
 
 
 @kernels
 def test_shifting_and_turning_the_values_carries_through(profile):
     surface, rng = curve(profile), np.random.default_rng(1)
     turn, shift = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.normal(size=3)
-    moved = KernelMap(surface.centres, surface.values @ turn.T + shift, surface.weight, profile)
+    moved = KernelMap(surface.centers, surface.values @ turn.T + shift, surface.weight, profile)
     Z = rng.uniform(0, 6, (30, 1))
     assert_allclose(moved.point(Z), surface.point(Z) @ turn.T + shift, atol=1e-12)
     assert_allclose(moved.jacobian(Z), turn @ surface.jacobian(Z), atol=1e-11)
@@ -56,4 +56,4 @@ def test_a_single_centre_is_a_single_point(profile):
 
 def test_latent_points_far_apart_in_bandwidths_interpolate():
     surface = KernelMap(100.0 * np.arange(5.0)[:, None], np.arange(5.0)[:, None] ** 2, np.ones(5), Gaussian())
-    assert_allclose(surface.point(surface.centres), surface.values, atol=1e-12)
+    assert_allclose(surface.point(surface.centers), surface.values, atol=1e-12)

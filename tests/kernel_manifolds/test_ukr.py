@@ -146,7 +146,7 @@ def test_the_domain_ends_at_the_least_density_of_a_latent_point():
 
 def test_a_contour_holds_its_share_of_the_rows():
     model = curve(threshold=Contour(0.8)).fit(bend().X)
-    inside = model._model.density(model.latent_.centres) >= model.threshold_
+    inside = model._model.density(model.latent_.centers) >= model.threshold_
     assert 0.8 <= inside.mean() < 0.83
     assert model.latent_.domain.contains(model.embedding_).all()
 
@@ -280,7 +280,7 @@ def test_kernels_that_cannot_serve_are_refused():
 def test_landmarks_stand_for_all_rows_and_lose_little():
     data, new = bend(600, noise=0.1), bend(600, seed=1, noise=0.1)
     whole, few = curve().fit(data.X), curve(landmarks=100).fit(data.X)
-    assert len(few.latent_.centres) <= 100
+    assert len(few.latent_.centers) <= 100
     assert_allclose(few.latent_.weight.sum(), 600)
     assert few.embedding_.shape == (600, 1)
     assert few.projection_error(new.X) < 1.15 * whole.projection_error(new.X)
@@ -293,12 +293,12 @@ def test_of_many_rows_some_become_landmarks_unless_all_are_asked_for(monkeypatch
     monkeypatch.setattr(estimator, "_DEFAULT_LANDMARKS", 40)
     few, many = bend(150), bend(151)
     by_choice, asked = curve().fit(many.X), curve(landmarks=40).fit(many.X)
-    assert len(by_choice.latent_.centres) <= 40
+    assert len(by_choice.latent_.centers) <= 40
     assert_array_equal(by_choice.embedding_, asked.embedding_)
-    assert len(curve().fit(few.X).latent_.centres) == 150
-    assert len(curve(landmarks=None).fit(many.X).latent_.centres) == 151
+    assert len(curve().fit(few.X).latent_.centers) == 150
+    assert len(curve(landmarks=None).fit(many.X).latent_.centers) == 151
     kernel = rbf_kernel(many.X)
-    assert len(curve(feature_kernel="precomputed").fit(kernel).latent_.centres) == 151
+    assert len(curve(feature_kernel="precomputed").fit(kernel).latent_.centers) == 151
 
 
 # ----------------------------------------------------------------------------------------------- rows that are not easy

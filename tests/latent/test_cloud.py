@@ -21,8 +21,8 @@ def ring(n=120, threshold=0.02):
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, n)
     around = 6 * np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.5 * rng.normal(size=(n, 2))
-    centres = np.concatenate([around, 0.4 * rng.normal(size=(20, 2)), [[40.0, 0.0]]])
-    return Cloud(centres, np.ones(n + 21), GAUSSIAN, threshold)
+    centers = np.concatenate([around, 0.4 * rng.normal(size=(20, 2)), [[40.0, 0.0]]])
+    return Cloud(centers, np.ones(n + 21), GAUSSIAN, threshold)
 
 
 def clouds():
@@ -42,10 +42,10 @@ every = pytest.mark.parametrize("space", clouds().values(), ids=clouds().keys())
 
 @every
 def test_nodes_are_the_centres_inside(space):
-    kernel = space.profile.value(((space.centres[:, None] - space.centres) ** 2).sum(axis=2))
+    kernel = space.profile.value(((space.centers[:, None] - space.centers) ** 2).sum(axis=2))
     density = (space.weight * kernel).sum(axis=1)
     inside = density / space.weight.sum() >= space.threshold
-    assert_array_equal(space.nodes, space.centres[inside])
+    assert_array_equal(space.nodes, space.centers[inside])
     assert space.domain.contains(space.nodes).all()
     assert_array_equal(space.domain.retract(space.nodes), space.nodes)
 
@@ -167,7 +167,7 @@ def test_what_makes_no_region_is_refused(arguments, match):
 def test_a_bandwidth_is_a_unit_of_the_coordinates():
     """Kernels h wide are kernels of width 1 with everything else h times as large."""
     here = ring()
-    there = Cloud(3.0 * here.centres, here.weight, here.profile, here.threshold, bandwidth=3.0)
+    there = Cloud(3.0 * here.centers, here.weight, here.profile, here.threshold, bandwidth=3.0)
     Z = np.random.default_rng(2).uniform(-9, 9, (200, 2))
     assert_array_equal(there.domain.contains(3.0 * Z), here.domain.contains(Z))
     assert_allclose(there.domain.retract(3.0 * Z), 3.0 * here.domain.retract(Z), atol=1e-9)

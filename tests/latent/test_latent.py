@@ -295,8 +295,8 @@ def test_the_mean_of_an_open_space_is_the_weighted_mean(rng):
         space = SPACES[name]
         weight = rng.dirichlet(np.ones(space.n_nodes), 5)
         np.testing.assert_allclose(space.mean(weight), weight @ space.nodes, atol=1e-12)
-        centred = space.nodes - (weight @ space.nodes)[:, None]
-        expected = np.einsum("nk,nki,nkj->nij", weight, centred, centred)
+        centered = space.nodes - (weight @ space.nodes)[:, None]
+        expected = np.einsum("nk,nki,nkj->nij", weight, centered, centered)
         np.testing.assert_allclose(space.covariance(weight, space.mean(weight)), expected, atol=1e-12)
 
 

@@ -26,11 +26,11 @@ class Evaluation(NamedTuple):
     note: float = 0.0
 
 
-def quadratic(curvature, centre):
+def quadratic(curvature, center):
     """½ Σ c (x − centre)²."""
 
     def evaluate(x):
-        return Evaluation(0.5 * float((curvature * (x - centre) ** 2).sum()), curvature * (x - centre), x.sum())
+        return Evaluation(0.5 * float((curvature * (x - center) ** 2).sum()), curvature * (x - center), x.sum())
 
     return evaluate
 
@@ -82,9 +82,9 @@ START = np.random.default_rng(0).normal(size=(7, 2))
 @pytest.mark.parametrize(("name", "n_steps"), [("rprop", 300), ("lbfgs", 60), ("gradient", 300)])
 def test_the_lowest_point_of_a_quadratic_is_found(name, n_steps):
     """Curvatures from 1 to 100, so that no single length suits all coordinates."""
-    curvature, centre = np.geomspace(1, 100, 14).reshape(7, 2), START[::-1]
-    last = follow(DESCENTS[name], START, quadratic(curvature, centre), n_steps)[-1]
-    assert_allclose(last.x, centre, atol=1e-6)
+    curvature, center = np.geomspace(1, 100, 14).reshape(7, 2), START[::-1]
+    last = follow(DESCENTS[name], START, quadratic(curvature, center), n_steps)[-1]
+    assert_allclose(last.x, center, atol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "n_steps"), [("rprop", 5000), ("lbfgs", 45), ("gradient", 5000)])

@@ -35,7 +35,7 @@ def reference(mix, Z):
     total = [
         sum(
             w * float(mix.profile.value(np.array(((z - c) ** 2).sum())))
-            for c, w in zip(mix.centres, mix.weight, strict=True)
+            for c, w in zip(mix.centers, mix.weight, strict=True)
         )
         for z in Z
     ]
@@ -76,7 +76,7 @@ def test_gradient_and_hessian_are_derivatives(profile, Q):
 def test_the_mean_is_its_definition_and_its_jacobian_the_derivative(profile, Q):
     mix, Y = mixture(profile, Q), np.random.default_rng(3).normal(size=(40, 4))
     Z = np.random.default_rng(4).uniform(-1, 1, (20, Q))
-    weight = mix.weight * profile.value(((Z[:, None] - mix.centres) ** 2).sum(axis=2))
+    weight = mix.weight * profile.value(((Z[:, None] - mix.centers) ** 2).sum(axis=2))
     assert_allclose(mix.mean(Z, Y), weight @ Y / weight.sum(axis=1, keepdims=True), rtol=1e-12, atol=1e-13)
     assert_allclose(mix.mean_jacobian(Z, Y), slopes(lambda at: mix.mean(at, Y), Z), rtol=1e-5, atol=1e-6)
 
@@ -148,14 +148,14 @@ def test_compiled_sums_are_those_over_all_pairs(profile, Q, spread, uneven, monk
     """Whatever the shape of the cloud, however uneven its weights, and for places inside, at rims and far away."""
     rng = np.random.default_rng(12)
     mix = Mixture(spread * rng.normal(size=(60, Q)), np.exp(uneven * rng.uniform(-1, 1, 60)), profile)
-    near = mix.centres + rng.normal(size=(60, Q))
-    rim = mix.centres + 0.999 * min(profile.reach, 9.0) * np.eye(Q)[0]
-    Z = np.concatenate([mix.centres, near, rim, 10.0 * spread * rng.normal(size=(20, Q)), np.full((1, Q), 1e60)])
+    near = mix.centers + rng.normal(size=(60, Q))
+    rim = mix.centers + 0.999 * min(profile.reach, 9.0) * np.eye(Q)[0]
+    Z = np.concatenate([mix.centers, near, rim, 10.0 * spread * rng.normal(size=(20, Q)), np.full((1, Q), 1e60)])
     Y, R = rng.normal(size=(60, 3)), rng.normal(size=(len(Z), 3))
 
     def sums(compiled_from):
         monkeypatch.setattr("prinfold.numerics.kernel_mixtures._COMPILED_FROM", compiled_from)
-        twin = Mixture(mix.centres, mix.weight, profile)
+        twin = Mixture(mix.centers, mix.weight, profile)
         return *twin.log_density_hessian(Z), twin.mean(Z, Y), twin.mean_jacobian(Z, Y), twin.mean_bend(Z, Y, R)
 
     plain, fast = sums(NUMPY), sums(COMPILED)
@@ -181,9 +181,9 @@ def test_few_centres_do_not_load_the_compiler():
 @kernels
 def test_a_weight_is_a_centre_repeated(profile):
     mix = mixture(profile, 2)
-    count = np.random.default_rng(9).integers(1, 4, len(mix.centres))
-    weighted = Mixture(mix.centres, count.astype(float), profile)
-    repeated = Mixture(np.repeat(mix.centres, count, axis=0), np.ones(count.sum()), profile)
+    count = np.random.default_rng(9).integers(1, 4, len(mix.centers))
+    weighted = Mixture(mix.centers, count.astype(float), profile)
+    repeated = Mixture(np.repeat(mix.centers, count, axis=0), np.ones(count.sum()), profile)
     Z = np.random.default_rng(10).uniform(-1.5, 1.5, (40, 2))
     assert_allclose(np.exp(weighted.log_density(Z)), np.exp(repeated.log_density(Z)), rtol=1e-12, atol=1e-300)
 

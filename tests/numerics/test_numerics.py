@@ -14,7 +14,7 @@ from prinfold.basis_maps.basis_matrices import (
     harmonic_features,
     harmonic_features_gradient,
 )
-from prinfold.gtm.softmax import NATURAL, Exponential, levelled_weights, relative_weights
+from prinfold.gtm.softmax import NATURAL, Exponential, leveled_weights, relative_weights
 from prinfold.numerics.distances import nearest_squared_distance, squared_distances, squared_distances_reference
 from prinfold.numerics.linalg import solve_symmetric
 
@@ -121,17 +121,17 @@ def difference(function, E, step=1e-6):
 
 
 def test_gradient_of_gaussians(rng):
-    E, centres = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
-    numeric = difference(lambda e: gaussian_features(e, centres, 0.7), E)
-    np.testing.assert_allclose(gaussian_features_gradient(E, centres, 0.7), numeric, atol=1e-8)
+    E, centers = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    numeric = difference(lambda e: gaussian_features(e, centers, 0.7), E)
+    np.testing.assert_allclose(gaussian_features_gradient(E, centers, 0.7), numeric, atol=1e-8)
 
 
 def test_gaussians_are_one_at_their_centres_and_fall_to_zero(rng):
-    centres = rng.normal(size=(4, 3))
-    np.testing.assert_allclose(np.diag(gaussian_features(centres, centres, 0.5)), 1.0)
-    far = gaussian_features(centres + 1e8, centres, 0.5)
+    centers = rng.normal(size=(4, 3))
+    np.testing.assert_allclose(np.diag(gaussian_features(centers, centers, 0.5)), 1.0)
+    far = gaussian_features(centers + 1e8, centers, 0.5)
     np.testing.assert_array_equal(far, 0.0)
-    np.testing.assert_array_equal(gaussian_features_gradient(centres + 1e8, centres, 0.5), 0.0)
+    np.testing.assert_array_equal(gaussian_features_gradient(centers + 1e8, centers, 0.5), 0.0)
 
 
 def test_gradient_of_harmonics():
@@ -152,7 +152,7 @@ def test_levelled_weights_are_right_or_say_that_they_are_not(seed, spread, shift
     log_weight = (np.random.default_rng(seed).normal(size=(20, k)) * spread + shift).astype(dtype)
     log_weight *= dtype(exponential.per_e)
     expected, expected_sum = shares_and_log_sums(log_weight.astype(np.float64) / exponential.per_e)
-    total, far = levelled_weights(log_weight, exponential)
+    total, far = leveled_weights(log_weight, exponential)
     sound = np.setdiff1d(np.arange(20), far)
     digits = 1e-12 if dtype is np.float64 else 2e-5
     np.testing.assert_allclose(np.log(total[sound], dtype=float), expected_sum[sound], rtol=digits, atol=digits)
@@ -164,4 +164,4 @@ def test_levelled_weights_are_right_or_say_that_they_are_not(seed, spread, shift
 
 def test_what_is_not_a_number_is_never_sound():
     log_weight = np.array([[0.0, np.nan], [0.0, 0.0], [np.inf, 0.0], [-np.inf, -np.inf]])
-    np.testing.assert_array_equal(levelled_weights(log_weight)[1], [0, 2, 3])
+    np.testing.assert_array_equal(leveled_weights(log_weight)[1], [0, 2, 3])

@@ -36,9 +36,9 @@ SPACES = {
 }
 PENALTIES = [
     {"regularization": 0.3},
-    {"regularization": 0.3, "penalise_bias": True},
+    {"regularization": 0.3, "penalize_bias": True},
     {"prior_precision": 0.7},
-    {"prior_precision": 0.7, "penalise_bias": True},
+    {"prior_precision": 0.7, "penalize_bias": True},
 ]
 
 
@@ -54,7 +54,7 @@ def fitted(X: np.ndarray, max_iter: int, space: str = "grid", sample_weight: Any
     latent = SPACES[space]()
     n_basis = {"sphere": 6}.get(space, 3)
     # A given basis object carries its own setting for the bias.
-    basis = GaussianBasis(n_basis, 1.0, penalise_bias=options.pop("penalise_bias", False))
+    basis = GaussianBasis(n_basis, 1.0, penalize_bias=options.pop("penalize_bias", False))
     model = GTM(
         latent.dimension,
         nodes=latent,
@@ -76,7 +76,7 @@ class Definition:
     ) -> None:
         bound = model.basis_.bind(model.latent_)
         self.nodes, self.T = model.latent_.nodes if nodes is None else nodes, X - model.offset_
-        self.Phi, self.mask = bound.features(self.nodes), bound.penalised.astype(float)
+        self.Phi, self.mask = bound.features(self.nodes), bound.penalized.astype(float)
         self.weight = np.ones(len(X)) if weight is None else weight
         self.penalty = (model.regularization, model.prior_precision)
 
@@ -133,8 +133,8 @@ def test_the_density_integrates_to_one() -> None:
     X = toy(D=2)
     model = fitted(X, 6, regularization=0.1)
     pad = 6 * np.sqrt(model.noise_variance_)
-    centres = model.inverse_transform(model.latent_.nodes)
-    axes = [np.linspace(a - pad, b + pad, 300) for a, b in zip(centres.min(0), centres.max(0), strict=True)]
+    centers = model.inverse_transform(model.latent_.nodes)
+    axes = [np.linspace(a - pad, b + pad, 300) for a, b in zip(centers.min(0), centers.max(0), strict=True)]
     cells = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     area = np.prod([axis[1] - axis[0] for axis in axes])
     assert np.exp(model.score_samples(cells)).sum() * area == pytest.approx(1.0, abs=1e-6)
@@ -190,10 +190,10 @@ def test_one_far_row_has_a_finite_density_and_a_posterior() -> None:
     X = toy()
     model = fitted(X, 4, regularization=0.1)
     far = X[:1] + 1e4
-    centres = model.inverse_transform(model.latent_.nodes)
+    centers = model.inverse_transform(model.latent_.nodes)
     # −½β‖t − y‖² of the nearest node alone, to which the others add nothing at this distance but a count.
-    exponent = -((far - centres) ** 2).sum(axis=1) / (2 * model.noise_variance_)
-    expected = logsumexp(exponent) - np.log(len(centres)) - 1.5 * np.log(2 * np.pi * model.noise_variance_)
+    exponent = -((far - centers) ** 2).sum(axis=1) / (2 * model.noise_variance_)
+    expected = logsumexp(exponent) - np.log(len(centers)) - 1.5 * np.log(2 * np.pi * model.noise_variance_)
     np.testing.assert_allclose(model.score_samples(far), expected, rtol=1e-9)
     assert model.responsibilities(far).sum() == pytest.approx(1.0)
 
@@ -223,9 +223,9 @@ def test_one_em_step_maximises_the_expected_objective(penalty: dict[str, Any], w
     assert np.log(beta1) == pytest.approx(best.x, abs=1e-5)
 
 
-@pytest.mark.parametrize("penalise_bias", [False, True])
-def test_one_em_step_with_constant_penalty_is_the_joint_maximum(penalise_bias: bool) -> None:
-    X, penalty = toy(15, 2), {"regularization": 0.3, "penalise_bias": penalise_bias}
+@pytest.mark.parametrize("penalize_bias", [False, True])
+def test_one_em_step_with_constant_penalty_is_the_joint_maximum(penalize_bias: bool) -> None:
+    X, penalty = toy(15, 2), {"regularization": 0.3, "penalize_bias": penalize_bias}
     before, after = (fitted(X, k, "line", **penalty) for k in (2, 3))
     definition = Definition(before, X)
     R = definition.responsibilities(*parameters(before))
@@ -277,7 +277,7 @@ def test_history_holds_the_penalised_objective(penalty: dict[str, Any]) -> None:
     seed=st.integers(0, 1000),
     strength=st.sampled_from([0.0, 1e-6, 1e-3, 0.1, 3.0]),
     prior=st.booleans(),
-    penalise_bias=st.booleans(),
+    penalize_bias=st.booleans(),
     weighted=st.booleans(),
     relaxation=st.sampled_from([1.0, 1.8, 6.0]),
 )
@@ -288,14 +288,14 @@ def test_training_never_lowers_the_objective(
     seed: int,
     strength: float,
     prior: bool,
-    penalise_bias: bool,
+    penalize_bias: bool,
     weighted: bool,
     relaxation: float,
 ) -> None:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, D)) * rng.uniform(0.1, 10, D)
     weight = rng.integers(1, 5, n).astype(float) if weighted else None
-    penalty = {"prior_precision" if prior else "regularization": strength, "penalise_bias": penalise_bias}
+    penalty = {"prior_precision" if prior else "regularization": strength, "penalize_bias": penalize_bias}
     model = fitted(X, 25, space, sample_weight=weight, relaxation=relaxation, **penalty)
     objective = np.array(model.history_["objective"])
     assert np.isfinite(objective).all()
@@ -318,9 +318,9 @@ def test_samples_have_the_moments_of_the_mixture() -> None:
     model = fitted(X, 6, regularization=0.1)
     n = 200_000
     rows = model.sample(n, random_state=0)
-    centres = model.inverse_transform(model.latent_.nodes)
-    mean = centres.mean(axis=0)
-    covariance = np.cov(centres.T, bias=True) + model.noise_variance_ * np.eye(3)
+    centers = model.inverse_transform(model.latent_.nodes)
+    mean = centers.mean(axis=0)
+    covariance = np.cov(centers.T, bias=True) + model.noise_variance_ * np.eye(3)
     standard_error = np.sqrt(np.diag(covariance) / n)
     assert (np.abs(rows.mean(axis=0) - mean) < 4.5 * standard_error).all()
     products = (rows - mean)[:, :, None] * (rows - mean)[:, None, :]
@@ -349,7 +349,7 @@ def test_statistics_are_the_sums_they_stand_for() -> None:
     weight = np.random.default_rng(2).uniform(0, 3, len(X))
     definition = Definition(model, X, weight)
     R, T = definition.responsibilities(*parameters(model)), definition.T
-    sums = gtm.summarise(model._model, as_rows(X, model.offset_, weight), model._parameters())
+    sums = gtm.summarize(model._model, as_rows(X, model.offset_, weight), model._parameters())
     np.testing.assert_allclose(sums.mass, (weight[:, None] * R).sum(axis=0), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(sums.moment, np.einsum("n,nk,nd->kd", weight, R, T), rtol=1e-8, atol=1e-11)
     assert sums.square == pytest.approx(float(weight @ (T**2).sum(axis=1)), rel=1e-12)
@@ -362,8 +362,8 @@ def test_repeated_rows_are_weights() -> None:
     repeated = np.repeat(X, counts, axis=0)
     model, start = model_and_parameters(X)
     offset = X.mean(axis=0)
-    weighted = gtm.summarise(model, as_rows(X, offset, counts.astype(float)), start)
-    assert_same(weighted, gtm.summarise(model, as_rows(repeated, offset), start), 1e-12)
+    weighted = gtm.summarize(model, as_rows(X, offset, counts.astype(float)), start)
+    assert_same(weighted, gtm.summarize(model, as_rows(repeated, offset), start), 1e-12)
     one = fitted(X, 8, sample_weight=counts, regularization=0.1)
     two = fitted(repeated, 8, regularization=0.1)
     np.testing.assert_allclose(one.weights_, two.weights_, rtol=1e-6, atol=1e-8)
@@ -376,14 +376,14 @@ def test_blocks_are_the_whole(block_rows: int, n: int, weighted: bool) -> None:
     X = toy(n)
     model, start = model_and_parameters(toy())
     weight = np.linspace(0.5, 2, n) if weighted else None
-    whole = gtm.summarise(model, as_rows(X, X.mean(axis=0), weight, block_rows=n), start)
-    parts = gtm.summarise(model, as_rows(X, X.mean(axis=0), weight, block_rows=block_rows), start)
+    whole = gtm.summarize(model, as_rows(X, X.mean(axis=0), weight, block_rows=n), start)
+    parts = gtm.summarize(model, as_rows(X, X.mean(axis=0), weight, block_rows=block_rows), start)
     assert_same(parts, whole, 1e-12)
     # The same as the sum of the statistics of two tables.
     if n > 2:
         offset, cut = X.mean(axis=0), n // 2
         halves = [
-            gtm.summarise(model, as_rows(X[p], offset, None if weight is None else weight[p]), start)
+            gtm.summarize(model, as_rows(X[p], offset, None if weight is None else weight[p]), start)
             for p in (slice(cut), slice(cut, None))
         ]
         assert_same(halves[0] + halves[1], whole, 1e-12)
@@ -395,7 +395,7 @@ def test_float32_is_close_to_float64() -> None:
     model, start = model_and_parameters(X)
     offset = X.mean(axis=0)
     assert_same(
-        gtm.summarise(model, as_rows(single, offset), start), gtm.summarise(model, as_rows(X, offset), start), 1e-4
+        gtm.summarize(model, as_rows(single, offset), start), gtm.summarize(model, as_rows(X, offset), start), 1e-4
     )
     a, b = (fitted(x, 10, regularization=0.1) for x in (single, X))
     assert a.transform(single).dtype == a.score_samples(single).dtype == np.float32

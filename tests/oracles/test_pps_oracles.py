@@ -58,7 +58,7 @@ class Toy(NamedTuple):
 
     def statistics(self, crossed: bool = True, **options: Any) -> Any:
         wanted = replace(self.model, noise=replace(self.model.noise, crossed=crossed))
-        return gtm.summarise(wanted, self.rows, options.get("parameters", self.parameters))
+        return gtm.summarize(wanted, self.rows, options.get("parameters", self.parameters))
 
     def objective(self, parameters: OrientedParameters) -> float:
         after = gtm.GTMState(parameters, self.statistics(False, parameters=parameters))
@@ -135,7 +135,7 @@ def test_the_variance_of_all_columns_together_does_not_depend_on_the_clamping(sp
 def test_equal_variances_are_the_isotropic_noise():
     case = toy(kind="round")
     round_model = gtm.GTMModel(case.model.surface, IsotropicNoise(1e-9), case.model.penalty)
-    expected = gtm.summarise(round_model, case.rows, case.parameters)
+    expected = gtm.summarize(round_model, case.rows, case.parameters)
     found = case.statistics()
     assert_allclose(found.mass, expected.mass, rtol=1e-11)
     assert_allclose(found.moment, expected.moment, atol=1e-11)
@@ -277,7 +277,7 @@ def test_the_metric_is_the_curvature_of_the_divergence_between_models(space, kin
     case = toy(space, kind)
     p, surface, h = case.parameters, case.model.surface, 1e-4
     nodes = case.model.noise.at_nodes(surface, p)
-    mass = np.random.default_rng(3).uniform(0, 2, len(nodes.centres))
+    mass = np.random.default_rng(3).uniform(0, 2, len(nodes.centers))
     contrast = nodes.inverse_across - nodes.inverse_along
     stiffness = mass * contrast**2 / (nodes.inverse_across * nodes.inverse_along)
     metric = pps.FisherMetric(surface, nodes, mass, stiffness, decay=0.0)

@@ -43,11 +43,11 @@ def fitted(X: np.ndarray, space: str = "circle", **settings) -> GTMSequence:
 
 def log_densities(model: GTMSequence, X: np.ndarray) -> np.ndarray:
     """(n, K) of what was measured of each row."""
-    centres, out = model.inverse_transform(model.latent_.nodes), np.zeros((len(X), model.latent_.n_nodes))
+    centers, out = model.inverse_transform(model.latent_.nodes), np.zeros((len(X), model.latent_.n_nodes))
     for n, row in enumerate(X):
         seen = np.flatnonzero(~np.isnan(row))
-        for k, centre in enumerate(centres if len(seen) else []):
-            out[n, k] = multivariate_normal(centre[seen], model.noise_variance_).logpdf(row[seen])
+        for k, center in enumerate(centers if len(seen) else []):
+            out[n, k] = multivariate_normal(center[seen], model.noise_variance_).logpdf(row[seen])
     return out
 
 
@@ -111,22 +111,22 @@ def test_filtering_knows_nothing_of_later_rows():
 def test_what_is_expected_next_is_a_mixture_over_where_the_walk_may_be():
     X = toy()
     model = fitted(X)
-    centres = model.inverse_transform(model.latent_.nodes)
+    centers = model.inverse_transform(model.latent_.nodes)
     mean, std = model.forecast(X, 3, lengths=LENGTHS, return_std=True)
     for s, each in enumerate(sequences(log_densities(model, X))):
         for ahead in range(3):
             unseen = np.vstack([each, np.zeros((ahead + 1, each.shape[1]))])
             paths, value = all_paths(model, unseen)
             share = np.bincount(paths[:, -1], np.exp(value - logsumexp(value)), minlength=each.shape[1])
-            assert_allclose(mean[s, ahead], share @ centres, atol=1e-10)
-            spread = share @ np.square(centres) - np.square(share @ centres) + model.noise_variance_
+            assert_allclose(mean[s, ahead], share @ centers, atol=1e-10)
+            spread = share @ np.square(centers) - np.square(share @ centers) + model.noise_variance_
             assert_allclose(std[s, ahead], np.sqrt(spread), atol=1e-10)
 
 
 def test_what_is_filled_in_is_what_the_paths_expect():
     X = toy(gaps=True)
     model = fitted(X)
-    centres = model.inverse_transform(model.latent_.nodes)
+    centers = model.inverse_transform(model.latent_.nodes)
     gamma = []
     for each in sequences(log_densities(model, X)):
         paths, value = all_paths(model, each)
@@ -134,8 +134,8 @@ def test_what_is_filled_in_is_what_the_paths_expect():
         gamma += [np.bincount(paths[:, t], share, minlength=each.shape[1]) for t in range(len(each))]
     found, std = model.impute(X, lengths=LENGTHS, return_std=True)
     missing = np.isnan(X)
-    expected = np.array(gamma) @ centres
-    spread = np.array(gamma) @ np.square(centres) - np.square(expected) + model.noise_variance_
+    expected = np.array(gamma) @ centers
+    spread = np.array(gamma) @ np.square(centers) - np.square(expected) + model.noise_variance_
     assert_allclose(found, np.where(missing, expected, X), atol=1e-10)
     assert_allclose(std, np.where(missing, np.sqrt(spread), 0.0), atol=1e-10)
 
@@ -144,7 +144,7 @@ def test_training_ends_where_no_weight_and_no_step_can_be_bettered():
     """At the end the penalised likelihood of all paths has no slope, in weights, noise and steps alike."""
     X = toy(3)
     model = fitted(X, "circle", max_iter=3000, tol=1e-13, jump=None, relaxation=1.0, noise_floor=0.05)
-    centred, Phi = X - model.offset_, model._model.surface.node_features
+    centered, Phi = X - model.offset_, model._model.surface.node_features
     mask = model._model.surface.penalty_mask
     kinds = model.moves_[:, 0]
 
@@ -157,7 +157,7 @@ def test_training_ends_where_no_weight_and_no_step_can_be_bettered():
         A = np.full((K, K), jump / K)
         for share, kind in zip(u, kinds, strict=True):
             A[np.arange(K), (np.arange(K) + kind) % K] += (1 - jump) * share
-        squared = np.square(centred[:, None] - (Phi @ W)[None]).sum(axis=2)
+        squared = np.square(centered[:, None] - (Phi @ W)[None]).sum(axis=2)
         log_b = 0.5 * X.shape[1] * np.log(beta / (2 * np.pi)) - 0.5 * beta * squared
         total = 0.0
         for each in sequences(log_b):

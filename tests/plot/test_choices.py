@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 @pytest.fixture(scope="module")
 def choice():
     X = datasets.make_thesis_surface(64, rng=0).X
-    grid = {"width": (4.0, 0.5, 1.0), "basis": (2, "none"), "penalise_bias": (False, True)}
+    grid = {"width": (4.0, 0.5, 1.0), "basis": (2, "none"), "penalize_bias": (False, True)}
     return choose(X, grid, model=GTM(nodes=6, prior_precision="evidence", max_iter=20))
 
 
@@ -29,11 +29,11 @@ def held():
 def test_lines_are_the_table(choice) -> None:
     shown = choice_lines(choice)
     assert shown.along == "width"
-    assert shown.others == ("basis", "penalise_bias")
+    assert shown.others == ("basis", "penalize_bias")
     assert [line.label for line in shown.lines] == ["2, False", "2, True"]  # the others failed
     for line, bias in zip(shown.lines, (False, True), strict=True):
         np.testing.assert_array_equal(line.x, [0.5, 1.0, 4.0])
-        own = [i for i, c in enumerate(choice.candidates) if c["basis"] == 2 and c["penalise_bias"] is bias]
+        own = [i for i, c in enumerate(choice.candidates) if c["basis"] == 2 and c["penalize_bias"] is bias]
         np.testing.assert_array_equal(line.y, choice.table["score"][own][[1, 2, 0]])
     assert shown.chosen == (
         choice.settings["width"],
@@ -42,7 +42,7 @@ def test_lines_are_the_table(choice) -> None:
 
 
 def test_other_columns_and_settings(choice) -> None:
-    shown = choice_lines(choice, "penalise_bias", "precision")
+    shown = choice_lines(choice, "penalize_bias", "precision")
     assert not shown.numeric
     assert shown.ticks == ((0.0, "False"), (1.0, "True"))
     assert shown.chosen[1] == pytest.approx(1 / choice.model.noise_variance_)
@@ -62,13 +62,13 @@ def test_it_is_drawn(choice, held) -> None:
     (bars,) = mine.containers
     heights = [segment[1, 1] - segment[0, 1] for segment in bars.lines[2][0].get_segments()]
     np.testing.assert_allclose(heights, 2 * held.table["standard_error"])
-    assert plot.choice(choice, "penalise_bias", values="effective").get_ylabel().startswith("weights")
+    assert plot.choice(choice, "penalize_bias", values="effective").get_ylabel().startswith("weights")
 
 
 def test_what_cannot_be_drawn_is_refused(choice) -> None:
     with pytest.raises(InvalidParameterError, match="got int, but a Choice is needed"):
         plot.choice(3)
-    with pytest.raises(InvalidParameterError, match="along must be one of 'width', 'basis', 'penalise_bias', got 'x'"):
+    with pytest.raises(InvalidParameterError, match="along must be one of 'width', 'basis', 'penalize_bias', got 'x'"):
         plot.choice(choice, "x")
     with pytest.raises(InvalidParameterError, match="values must be one of 'score'"):
         plot.choice(choice, values="failure")

@@ -167,8 +167,8 @@ def test_the_rim_of_one_kernel_is_a_circle() -> None:
 def test_holes_and_pieces_have_rims_of_their_own(case: str) -> None:
     angle = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     ring = 5.0 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    centres = ring if case == "hole" else np.array([[-4.0, 0.0], [4.0, 1.0], [0.0, 7.0]])
-    cloud = Cloud(centres, np.ones(len(centres)), Gaussian(), 0.05)
+    centers = ring if case == "hole" else np.array([[-4.0, 0.0], [4.0, 1.0], [0.0, 7.0]])
+    cloud = Cloud(centers, np.ones(len(centers)), Gaussian(), 0.05)
     assert loops(densities.contour_segments(cloud, 90)) == (2 if case == "hole" else 3)
 
 

@@ -61,7 +61,7 @@ def test_cells_have_the_colour_of_the_likeliest_class_and_empty_ones_none(grid: 
     found = fitted.landscape_
     assert found.empty.any()
     assert_array_equal(nodes[:, 3] == 0, found.empty)
-    table = np.array([to_rgb(colour) for colour in style.PALETTE[:2]])
+    table = np.array([to_rgb(color) for color in style.PALETTE[:2]])
     assert_allclose(nodes[~found.empty, :3], table[found.belief.argmax(axis=1)[~found.empty]])
     assert legend_of(plot.landscape(fitted)) == ["left", "right"]
 

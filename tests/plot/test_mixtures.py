@@ -151,9 +151,9 @@ def test_levels_of_a_hierarchy_below_each_other(tree: GTMHierarchy):
     assert [each.get_title(loc="left").split(" · ")[0] for each in own] == [
         *("map 0", "map 0.0", "map 0.1", "map 0.2", "map 0.1.0", "map 0.1.1"),
     ]
-    colours = [each.title.get_color() if each.get_title() else each._left_title.get_color() for each in own]
-    assert len(set(colours[1:4])) == 1
-    assert colours[4] == colours[5] != colours[1], "children have the colour of what they were found in"
+    colors = [each.title.get_color() if each.get_title() else each._left_title.get_color() for each in own]
+    assert len(set(colors[1:4])) == 1
+    assert colors[4] == colors[5] != colors[1], "children have the colour of what they were found in"
     assert len([each for each in ax.collections if isinstance(each, LineCollection)]) == 5, "a line to every child"
     assert points_on(maps_on(plot.hierarchy(tree))[0]) == 0
 

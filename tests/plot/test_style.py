@@ -155,9 +155,9 @@ def test_classes_get_their_own_look_and_a_legend(models: Models, rows: Tables, d
     ax = draw(models["line"], rows["line"], labels=labels)
     assert legend_of(ax) == ["no label", "a", "b", "c"]
     dots = [each for each in ax.collections if isinstance(each, PathCollection)]
-    colours = {tuple(each.get_facecolor().ravel()) for each in dots}
+    colors = {tuple(each.get_facecolor().ravel()) for each in dots}
     shapes = {each.get_paths()[0].vertices.tobytes() for each in dots[1:]}
-    assert len(colours) == 4
+    assert len(colors) == 4
     assert len(shapes) == 3
 
 
@@ -167,7 +167,7 @@ def test_many_classes_stay_distinct(models: Models, rows: Tables) -> None:
     dots = [each for each in ax.collections if isinstance(each, PathCollection)]
     looks = {(tuple(each.get_facecolor().ravel()), each.get_paths()[0].vertices.tobytes()) for each in dots}
     assert len(looks) == 60
-    assert len({colour for colour, _ in list(looks)}) == len(style.PALETTE)
+    assert len({color for color, _ in list(looks)}) == len(style.PALETTE)
 
 
 def test_a_dozen_classes_have_a_colour_each(models: Models, rows: Tables) -> None:
@@ -299,7 +299,7 @@ def test_models_without_a_posterior_say_so(models: Models, rows: Tables) -> None
 def test_ellipses_on_paper_are_those_computed(models: Models) -> None:
     ax = plot.magnification(models["grid"])
     glyphs, found = the(EllipseCollection, ax), data.stretch_ellipses(models["grid"])
-    np.testing.assert_allclose(glyphs.get_offsets(), found.centre)
+    np.testing.assert_allclose(glyphs.get_offsets(), found.center)
     np.testing.assert_allclose(glyphs.get_widths(), 2 * found.half[:, 0])
     np.testing.assert_allclose(glyphs.get_heights(), 2 * found.half[:, 1])
     np.testing.assert_allclose(np.radians(glyphs.get_angles()) % np.pi, found.angle % np.pi)

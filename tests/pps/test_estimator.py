@@ -221,9 +221,9 @@ def test_the_papers_step_is_the_gtms_with_the_responsibilities_of_oriented_noise
     R, Phi = start.responsibilities(X), start._model.surface.node_features
     root = np.sqrt(R.sum(axis=0))[:, None]
     weights = np.linalg.lstsq(root * Phi, R.T @ (X - X.mean(axis=0)) / root, rcond=None)[0]
-    centres = Phi @ weights + X.mean(axis=0)
-    assert_allclose(after.inverse_transform(after.latent_.nodes), centres, atol=1e-6)
-    squared = np.square(X[:, None] - centres).sum(axis=2)
+    centers = Phi @ weights + X.mean(axis=0)
+    assert_allclose(after.inverse_transform(after.latent_.nodes), centers, atol=1e-6)
+    squared = np.square(X[:, None] - centers).sum(axis=2)
     assert_allclose(after.noise_variance_, np.sum(R * squared) / X.size, rtol=1e-6)
 
 

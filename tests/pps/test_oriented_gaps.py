@@ -46,18 +46,18 @@ def refuses(kind, errors):
 
 def brute_force(model, table, errors=None):
     """(n, K) log p(t | node); (n, K, D) and (n, K, D, D) mean and covariance of cells given what was measured."""
-    centres, covariances = model.inverse_transform(model.latent_.nodes), model.noise_covariance()
+    centers, covariances = model.inverse_transform(model.latent_.nodes), model.noise_covariance()
     e = np.zeros_like(table) if errors is None else errors
-    (n, D), K = table.shape, len(centres)
+    (n, D), K = table.shape, len(centers)
     density, mean, spread = np.empty((n, K)), np.empty((n, K, D)), np.empty((n, K, D, D))
     for i, row in enumerate(table):
         seen = ~np.isnan(row)
         for k in range(K):
             total = covariances[k][np.ix_(seen, seen)] + np.diag(e[i, seen] ** 2)
-            gap, precision = row[seen] - centres[k, seen], np.linalg.inv(total)
+            gap, precision = row[seen] - centers[k, seen], np.linalg.inv(total)
             density[i, k] = -0.5 * (gap @ precision @ gap + np.linalg.slogdet(2 * np.pi * total)[1])
             gain = covariances[k][:, seen] @ precision
-            mean[i, k] = centres[k] + gain @ gap
+            mean[i, k] = centers[k] + gain @ gap
             spread[i, k] = covariances[k] - gain @ covariances[k][seen]
     return density, mean, spread
 
@@ -88,7 +88,7 @@ def test_sums_are_those_of_rows_completed_in_expectation(kind, table, errors):
         return
     model = fitted(table, errors, **kind)
     rows, parameters = model._rows(table, errors), model._parameters()
-    found = gtm.summarise(model._for(rows, model._model), rows, parameters)
+    found = gtm.summarize(model._for(rows, model._model), rows, parameters)
     density, mean, within = brute_force(model, table, errors)
     share = np.exp(density - logsumexp(density, axis=1, keepdims=True))
     x, y = mean - model.offset_, model.inverse_transform(model.latent_.nodes) - model.offset_
@@ -111,7 +111,7 @@ def test_complete_rows_are_the_same_by_either_way(kind):
     noise = replace(model._model.noise, crossed=True)
     cells = noise.with_gaps()
     assert type(cells) is not type(noise)
-    one, two = (gtm.summarise(replace(model._model, noise=each), rows, parameters) for each in (noise, cells))
+    one, two = (gtm.summarize(replace(model._model, noise=each), rows, parameters) for each in (noise, cells))
     for name in ("mass", "moment", "square", "tangential", "cross", "log_likelihood", "total"):
         assert_allclose(getattr(two, name), getattr(one, name), rtol=1e-7, atol=1e-8, err_msg=name)
 
@@ -137,7 +137,7 @@ def test_the_sums_hold_the_gradient_of_the_likelihood(clamping):
     rows, now = model._rows(GAPPY, ERRORS), model._parameters()
     trained = model._for(rows, model._model)
     nodes = trained.noise.oriented_nodes(trained.surface, now)
-    sums = gtm.summarise(trained, rows, now)
+    sums = gtm.summarize(trained, rows, now)
     slope = pps.weight_gradient(trained.surface, nodes, sums, trained.penalty, now)
     rng, h = np.random.default_rng(1), 1e-6
     for _ in range(4):

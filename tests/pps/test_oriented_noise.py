@@ -69,14 +69,14 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, clamping, log_precision, 
             parameters.weights, parameters.precision * rng.uniform(0.5, 2, 36), along, (6 - 2 * along) / 4
         )
     nodes = noise.at_nodes(model._model.surface, parameters)
-    centre = rng.standard_normal(6)
+    center = rng.standard_normal(6)
     inside = rng.standard_normal((50, 6))
     inside *= radius * rng.uniform(0, 1, (50, 1)) / np.linalg.norm(inside, axis=1, keepdims=True)
     frame = np.linalg.qr(rng.standard_normal((6, int(rng.integers(1, 5)))))[0]
     radii, _ = split_radii(inside, np.array([0]), frame)
-    whole = Balls(centre[None], np.array([radius]), frame[:, :0], *radii[1:])
+    whole = Balls(center[None], np.array([radius]), frame[:, :0], *radii[1:])
     bound = oriented_bounds.turned_bounds(nodes, whole)[0]
-    log_weight = log_joint(model, parameters, centre + inside)
+    log_weight = log_joint(model, parameters, center + inside)
     rounding = 1e-10 * (1 + np.abs(log_weight).max())
     log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
     assert (log_weight <= bound + rounding).all()
@@ -95,10 +95,10 @@ def hand_made(rng, K, D, Q):
     if rng.random() < 0.5:
         inverse_across, inverse_along = np.full(K, inverse_across[0]), np.full(K, inverse_along[0])
     tangents = Tangents(np.moveaxis(E, 2, 0), rank.astype(float), np.zeros((K, Q, Q)))
-    normaliser = 0.5 * (rank * np.log(inverse_along) + (D - rank) * np.log(inverse_across))
+    normalizer = 0.5 * (rank * np.log(inverse_along) + (D - rank) * np.log(inverse_across))
     nothing = np.zeros(0)
     nodes = OrientedNodes(
-        nothing, rng.standard_normal((K, D)), tangents, 1.0, nothing, inverse_across, inverse_along, normaliser, 0.0
+        nothing, rng.standard_normal((K, D)), tangents, 1.0, nothing, inverse_across, inverse_along, normalizer, 0.0
     )
     blurred = E[0] + 10.0 ** rng.uniform(-6, 1) * rng.standard_normal((D, Q))
     return nodes, np.linalg.qr(blurred)[0]
@@ -140,12 +140,12 @@ def test_what_moving_adds_is_bounded_whatever_the_tangents_and_the_axes(seed):
     x, step = rng.standard_normal(D), 1e-4
 
     def log_density(t):
-        d = t[:, None] - nodes.centres
+        d = t[:, None] - nodes.centers
         inside = np.square(np.einsum("qkd,nkd->qnk", E, d)).sum(axis=0)
-        return nodes.log_normaliser - 0.5 * (nodes.inverse_across * np.square(d).sum(axis=2) - contrast * inside)
+        return nodes.log_normalizer - 0.5 * (nodes.inverse_across * np.square(d).sum(axis=2) - contrast * inside)
 
     best = log_density(x[None])[0].argmax()
-    d = x - nodes.centres
+    d = x - nodes.centers
     pull = nodes.inverse_across[:, None] * d
     pull -= contrast[:, None] * np.einsum("qkd,qk->kd", E, np.einsum("qkd,kd->qk", E, d))
     towards = pull[best] - pull
@@ -186,7 +186,7 @@ def test_a_planned_pass_loses_less_than_it_may(always, monkeypatch, settings, cr
     pairs = sum(part.n_entries(K) for part in parts)
     assert pairs < 0.5 * len(X) * K, "nothing was pruned: the comparison would say nothing"
     planned, _ = gtm.e_step(wanted, rows, p, pruning.Hint())
-    dense = gtm.summarise(wanted, rows, p)
+    dense = gtm.summarize(wanted, rows, p)
     assert abs(dense.log_likelihood - planned.log_likelihood) < 1e-9 * len(X)
     for name in ("mass", "moment", "square", "tangential", *(["cross"] if crossed else [])):
         expected = getattr(dense, name)
@@ -217,7 +217,7 @@ def test_a_compiled_dense_pass_is_the_plain_one(monkeypatch, crossed, weighted, 
     assert isinstance(batches[0], pruning.RowBatch)
     far = posteriors.log_likelihood(wanted, rows, p)[3] - nodes.constant
     assert far < -1000
-    found, expected = gtm.sum_parts(wanted, rows, nodes, batches), gtm.summarise(wanted, rows, p)
+    found, expected = gtm.sum_parts(wanted, rows, nodes, batches), gtm.summarize(wanted, rows, p)
     eps = 1e-11 if dtype is np.float64 else 1e-4
     for name in ("mass", "moment", "square", "tangential", "log_likelihood", "total", *(["cross"] if crossed else [])):
         value = np.asarray(getattr(expected, name))

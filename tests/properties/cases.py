@@ -168,7 +168,7 @@ CASES = [
         lambda scale: {"prior_precision": 0.3 / scale**2},
     ),
     Case("GTM-evidence", _gtm(nodes=8, basis=4, prior_precision="evidence"), _GTM - {"monotone"}, 2, 2),
-    Case("GTM-biased", _gtm(nodes=8, basis=4, regularization=0.5, penalise_bias=True), _GTM, 2, 2),
+    Case("GTM-biased", _gtm(nodes=8, basis=4, regularization=0.5, penalize_bias=True), _GTM, 2, 2),
     Case("GTM-diagonal", _gtm(nodes=8, basis=4, noise="diagonal"), _OWN_UNITS | {"open"}, 2, 2),
     Case("GTM-student", _gtm(nodes=8, basis=4, noise="student"), _GTM | {"open"}, 2, 2),
     Case(
@@ -283,10 +283,10 @@ CASES = [
     ),
     Case("KMM-paper", _kmm(stop="validation", solver="gradient", leave_one_out=False), _KERNEL | {"monotone"}, 2, 2),
     Case("SOM", _som(), _SOM, 2, 2),
-    Case("SOM-hexagonal", _som(nodes=(6, 5), grid="hexagonal", neighbourhood="epanechnikov"), _SOM - {"mirror"}, 2, 2),
+    Case("SOM-hexagonal", _som(nodes=(6, 5), grid="hexagonal", neighborhood="epanechnikov"), _SOM - {"mirror"}, 2, 2),
     Case("SOM-circle", _som(nodes=16, latent="circle"), _SOM, 1, 1),
     # What is drawn by chance from sorted rows is another when they are turned.
-    Case("SOM-bubble", _som(neighbourhood="bubble", init="random", random_state=0), _SOM - {"euclidean"}, 2, 2),
+    Case("SOM-bubble", _som(neighborhood="bubble", init="random", random_state=0), _SOM - {"euclidean"}, 2, 2),
     Case("SOM-online", _som(n_components=1, trainer="online", random_state=0), _SOM - {"euclidean"}, 1, 1),
     Case("DensityRidge", _ridge(), _RIDGE, 1, 1),
     Case("DensityRidge-wide", _ridge(bandwidth=0.8), _RIDGE | {"open"}, 1, 1, lambda s: {"bandwidth": 0.8 * s}),

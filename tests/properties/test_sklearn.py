@@ -96,7 +96,7 @@ def test_scikit_learn_checks(estimator, check):
         GTM(init="random", random_state=0),
         GTMSequence(1, latent="circle", initial="learned"),
         KMM(1, stop="validation", kernel="quartic"),
-        SOM(1, trainer="online", latent="circle", neighbourhood="epanechnikov", random_state=0),
+        SOM(1, trainer="online", latent="circle", neighborhood="epanechnikov", random_state=0),
         KernelDensityClassifier(kernel="quartic", per_class=True, priors="uniform"),
     ]
 )

@@ -335,7 +335,7 @@ def test_large_tables_are_thinned_and_it_is_said(pipe: tuple[GTM, Any], monkeypa
     assert isinstance(scene, dict)
     assert scene["rows"].shape == (50, 6)
     assert scene["columns"][scene["chosen"][0]] == "column 12"
-    np.testing.assert_allclose(scene["rows"][-1, -1] + scene["centre"][-1], data.X[-1, -1], rtol=1e-6)
+    np.testing.assert_allclose(scene["rows"][-1, -1] + scene["center"][-1], data.X[-1, -1], rtol=1e-6)
     assert [note.split(" ")[0] for note in scene["notes"]] == ["50", "6"]
 
 
@@ -384,7 +384,7 @@ def test_what_stands_out_is_told(
 def test_a_self_organising_map_is_told_by_its_own_errors() -> None:
     model = SOM(nodes=4, width=2.0, max_iter=1, tol=0.0).fit(_PIPE)
     found = study(model, _PIPE)
-    assert found.map_errors == (model.quantisation_error(_PIPE), model.topographic_error(_PIPE))
+    assert found.map_errors == (model.quantization_error(_PIPE), model.topographic_error(_PIPE))
     assert "quantisation error" in sections.facts(found)
     assert f"{100 * found.map_errors[1]:.1f} %" in sections.facts(found)
     assert ">1 iteration in " in sections.training(found, "")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 PIPE = {"nodes": 20, "basis": 9, "width": 2.0, "prior_precision": 0.1, "tol": 0, "relaxation": 1}
 
 
-def neighbour_accuracy(Z: np.ndarray, labels: np.ndarray) -> float:
+def neighbor_accuracy(Z: np.ndarray, labels: np.ndarray) -> float:
     nearest = NearestNeighbors(n_neighbors=1).fit(Z).kneighbors(return_distance=False)[:, 0]
     return float(np.mean(labels[nearest] == labels))
 
@@ -87,7 +87,7 @@ def test_example_3_1_finds_the_curve_and_its_noise_in_fifteen_iterations() -> No
 
 def check_pipe_flow(X: np.ndarray, labels: np.ndarray) -> None:
     start, end = (GTM(**PIPE, max_iter=k).fit(X) for k in (0, 40))
-    before, after = (neighbour_accuracy(m.transform(X), labels) for m in (start, end))
+    before, after = (neighbor_accuracy(m.transform(X), labels) for m in (start, end))
     assert before < 0.9
     assert after > 0.95
     assert end.score(X) > start.score(X) + 5
@@ -189,8 +189,8 @@ def test_example_4_2_crabs_fall_into_four_groups() -> None:
     assert data.labels is not None
     model = GTM(nodes=10, basis=4, width=1.0, prior_precision=0.1, max_iter=40, tol=0, relaxation=1).fit(data.X)
     Z = model.transform(data.X)
-    assert neighbour_accuracy(Z, data.labels) > 0.8
-    assert neighbour_accuracy(Z, data.labels // 2) > 0.97
+    assert neighbor_accuracy(Z, data.labels) > 0.8
+    assert neighbor_accuracy(Z, data.labels // 2) > 0.97
     # The four clusters lie round an empty, stretched middle.
     cells = grid(40, 40).nodes
     factor = model.magnification(cells).factor
@@ -205,7 +205,7 @@ def test_example_4_2_crabs_fall_into_four_groups() -> None:
 @pytest.fixture(scope="module")
 def found_online() -> dict[float, list[GTM]]:
     """Twenty data sets with α and β found while training, for three widths of the basis functions."""
-    options = {"nodes": 15, "basis": 5, "prior_precision": "evidence", "penalise_bias": True}
+    options = {"nodes": 15, "basis": 5, "prior_precision": "evidence", "penalize_bias": True}
     tables = [datasets.make_thesis_surface(rng=seed).X for seed in range(20)]
     return {
         width: [GTM(**options, width=width, max_iter=500, tol=1e-6).fit(X) for X in tables] for width in (0.5, 1.0, 2.0)
@@ -240,7 +240,7 @@ def test_appendix_a_the_exact_hessian_has_eigenvalues_below_zero() -> None:
     from prinfold.rows.rows import as_rows
 
     X = datasets.make_thesis_surface(rng=0).X
-    model = GTM(nodes=15, basis=5, prior_precision=1.0, penalise_bias=True, max_iter=50, tol=0, relaxation=1).fit(X)
+    model = GTM(nodes=15, basis=5, prior_precision=1.0, penalize_bias=True, max_iter=50, tol=0, relaxation=1).fit(X)
     exact, approximate = (
         evidence.HESSIANS[name](model._model, as_rows(X, model.offset_), model._parameters())
         for name in ("exact", "approximate")

@@ -45,8 +45,8 @@ def test_blocks_sum_to_the_whole(threads, n, block_rows):
             seen[part] += 1
 
         for_each_block(count, rows.slices)
-    centred = table - table.mean(axis=0)
-    np.testing.assert_allclose(total, centred.T @ centred, atol=1e-12)
+    centered = table - table.mean(axis=0)
+    np.testing.assert_allclose(total, centered.T @ centered, atol=1e-12)
     np.testing.assert_array_equal(seen, 1)
 
 

@@ -144,7 +144,7 @@ def test_settings_of_any_kind() -> None:
     assert choice.names == ("basis", "latent", "nodes")
     assert (
         choice.to_frame()["basis"].tolist()[0]
-        == "GaussianBasis(shape=3, width=1.0, linear=True, scale=1.0, penalise_bias=False)"
+        == "GaussianBasis(shape=3, width=1.0, linear=True, scale=1.0, penalize_bias=False)"
     )
 
 
@@ -266,7 +266,7 @@ def test_frames_are_left_to_the_model(make: Any) -> None:
 
 def test_evidences_that_do_not_compare_say_so() -> None:
     X = datasets.make_thesis_surface(100, rng=0).X
-    grid = {"penalise_bias": (False, True), "nodes": (6,), "basis": (3,)}
+    grid = {"penalize_bias": (False, True), "nodes": (6,), "basis": (3,)}
     with pytest.warns(DegenerateWarning, match=r"0 to 3 weights that no prior holds down.*by='held-out'"):
         choice = choose(X, grid, by="approximate")
     assert "no prior holds down" in str(choice)

@@ -20,7 +20,7 @@ from prinfold.exceptions import (
 )
 from prinfold.latent import Hexagons, Lattice, grid
 from prinfold.loops import StopReason
-from prinfold.som.neighborhoods import GaussianNeighbourhood
+from prinfold.som.neighborhoods import GaussianNeighborhood
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_going_back_is_the_nearest_point(ridge, fitted):
     gap = np.square(ridge[:, None] - fitted.codebook_).sum(axis=2)
     assert fitted.projection_error(ridge) <= gap.min(axis=1).mean()
     assert_array_equal(fitted.winners(ridge), gap.argmin(axis=1))
-    assert_allclose(fitted.quantisation_error(ridge), np.sqrt(gap.min(axis=1)).mean())
+    assert_allclose(fitted.quantization_error(ridge), np.sqrt(gap.min(axis=1)).mean())
     two = np.argsort(gap, axis=1)[:, :2]
     apart = np.abs(np.stack(np.divmod(two, 10))).astype(int)
     steps = np.abs(np.diff(apart, axis=2)).sum(axis=(0, 2))
@@ -93,10 +93,10 @@ def test_the_ridge_is_where_nodes_are_far_apart(fitted):
     assert stretch[4:6].mean() > 1.5 * stretch[[0, 1, 8, 9]].mean()
 
 
-@pytest.mark.parametrize("neighbourhood", ["bubble", "epanechnikov"])
-def test_other_neighbourhoods_of_the_same_spread_find_the_same_sheet(ridge, fitted, neighbourhood):
-    model = SOM(nodes=10, neighbourhood=neighbourhood).fit(ridge)
-    assert_allclose(model.width_, {"bubble": 2.0, "epanechnikov": np.sqrt(6.0)}[neighbourhood])
+@pytest.mark.parametrize("neighborhood", ["bubble", "epanechnikov"])
+def test_other_neighbourhoods_of_the_same_spread_find_the_same_sheet(ridge, fitted, neighborhood):
+    model = SOM(nodes=10, neighborhood=neighborhood).fit(ridge)
+    assert_allclose(model.width_, {"bubble": 2.0, "epanechnikov": np.sqrt(6.0)}[neighborhood])
     assert model.projection_error(ridge) < 1.3 * fitted.projection_error(ridge)
     gap = np.abs(model.inverse_transform(model.latent_.nodes) - model.codebook_).max()
     assert 0 < gap < 0.3
@@ -127,7 +127,7 @@ def test_vectors_that_are_given_are_the_start(ridge):
 def test_a_row_far_away_moves_one_corner_only(ridge):
     model = SOM(nodes=8).fit(np.concatenate([ridge, [[1e4, 0, 0]]]))
     assert (np.abs(model.codebook_).max(axis=1) < 1.5).sum() >= 40  # of 64
-    assert model.quantisation_error(ridge) < 1.5 * SOM(nodes=8).fit(ridge).quantisation_error(ridge)
+    assert model.quantization_error(ridge) < 1.5 * SOM(nodes=8).fit(ridge).quantization_error(ridge)
 
 
 # ------------------------------------------------------------------------------------------------------- topology
@@ -166,7 +166,7 @@ def test_a_circle_closes():
         ({"grid": "hexagonal", "latent": "line"}, "needs a latent space with two axes.*Lattice of dimension 1"),
         ({"grid": "hexagonal", "latent": "sphere"}, "needs a latent space with two axes.*Sphere"),
         ({"grid": "hexagonal", "latent": "torus", "nodes": 5}, "even number of nodes there"),
-        ({"neighbourhood": "gaussien"}, "neighbourhood must be .* did you mean 'gaussian'?"),
+        ({"neighborhood": "gaussien"}, "neighborhood must be .* did you mean 'gaussian'?"),
         ({"width": 0.0}, "width must be None, a finite number above 0 or a Schedule, got 0.0"),
         ({"rate": 0.1}, "rate=0.1 is the step size of online training.*set trainer='online', or leave rate at None"),
         (
@@ -318,14 +318,14 @@ def test_no_epoch_starts_a_second_time_at_tol_nil(ridge):
 
 
 def test_a_neighbourhood_may_be_an_object(ridge):
-    class Cone(GaussianNeighbourhood):
+    class Cone(GaussianNeighborhood):
         def value(self, s):
             return np.maximum(1 - np.sqrt(s) / 3, 0.0)
 
         def relative(self, s):
             return self.value(s)
 
-    model = SOM(nodes=6, neighbourhood=Cone("cone")).fit(ridge)
+    model = SOM(nodes=6, neighborhood=Cone("cone")).fit(ridge)
     assert model.topographic_error(ridge) < 0.1
 
 
@@ -369,7 +369,7 @@ def test_rows_without_any_value_do_not_count_as_perfect():
     X = np.random.default_rng(0).normal(size=(60, 3))
     model = SOM(nodes=4).fit(X)
     holed = np.vstack([X, np.full((30, 3), np.nan)])
-    assert model.quantisation_error(holed) == pytest.approx(model.quantisation_error(X), rel=1e-12)
+    assert model.quantization_error(holed) == pytest.approx(model.quantization_error(X), rel=1e-12)
     assert model.topographic_error(holed) == pytest.approx(model.topographic_error(X), rel=1e-12)
     with pytest.raises(InvalidDataError, match="no row of X has a value"):
-        model.quantisation_error(np.full((3, 3), np.nan))
+        model.quantization_error(np.full((3, 3), np.nan))

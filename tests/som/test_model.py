@@ -16,7 +16,7 @@ from prinfold.latent import Hexagons, Sphere, grid, hexagons, line, torus
 from prinfold.rows.rows import as_rows
 from prinfold.som import model
 from prinfold.som._online_jit import COMPILED_KINDS, sweep, sweep_reference
-from prinfold.som.neighborhoods import NEIGHBOURHOODS
+from prinfold.som.neighborhoods import NEIGHBORHOODS
 from prinfold.som.node_surface import NodeMap, NodeWins, places_of, update
 from prinfold.som.schedules import Schedule
 
@@ -29,7 +29,7 @@ SPACES = {
     "sphere": Sphere(30),
 }
 every_space = pytest.mark.parametrize("latent", SPACES.values(), ids=SPACES)
-every_neighbourhood = pytest.mark.parametrize("name", NEIGHBOURHOODS)
+every_neighborhood = pytest.mark.parametrize("name", NEIGHBORHOODS)
 WIDTH = 1.7
 
 
@@ -49,7 +49,7 @@ def rows_of(X, weight=None, block_rows=None):
 
 def problem_of(X, latent, name, weight=None, rate=0.3):
     return model.SOMProblem(
-        rows_of(X, weight), latent, NEIGHBOURHOODS[name], Schedule(WIDTH, WIDTH), Schedule(rate, rate), 1.0
+        rows_of(X, weight), latent, NEIGHBORHOODS[name], Schedule(WIDTH, WIDTH), Schedule(rate, rate), 1.0
     )
 
 
@@ -96,7 +96,7 @@ def online_by_hand(X, order, codebook, places, name, widths, rates):
 
 
 @every_space
-@every_neighbourhood
+@every_neighborhood
 @pytest.mark.parametrize("gaps", [False, True], ids=["complete", "missing"])
 def test_a_batch_epoch_is_the_formula(latent, name, gaps):
     X, weight = sheet(40, gaps), np.random.default_rng(2).uniform(0.5, 2, 40)
@@ -109,7 +109,7 @@ def test_a_batch_epoch_is_the_formula(latent, name, gaps):
 
 
 @every_space
-@every_neighbourhood
+@every_neighborhood
 @pytest.mark.parametrize("gaps", [False, True], ids=["complete", "missing"])
 def test_an_online_epoch_is_the_formula(latent, name, gaps):
     """Heavy rows come more often, and width and rate fall from row to row, half their way in the first of 3 epochs."""
@@ -129,14 +129,14 @@ def test_an_online_epoch_is_the_formula(latent, name, gaps):
     assert made is won
 
 
-@every_neighbourhood
+@every_neighborhood
 def test_compiled_steps_are_the_plain_ones(name):
     latent, X = hexagons(6, 6), sheet(60, gaps=True)
     order = np.random.default_rng(3).permutation(60)
     width, rate, places = np.linspace(3, 0.4, 60), np.linspace(0.5, 0.1, 60), np.ascontiguousarray(places_of(latent).T)
     fast, slow = start(latent).T.copy(), start(latent).T.copy()
     error = sweep(X, order, places, fast, width, rate, COMPILED_KINDS[name])
-    assert_allclose(error, sweep_reference(X, order, places, slow, width, rate, NEIGHBOURHOODS[name]))
+    assert_allclose(error, sweep_reference(X, order, places, slow, width, rate, NEIGHBORHOODS[name]))
     assert_allclose(fast, slow, atol=1e-12)
 
 
@@ -148,7 +148,7 @@ def test_widths_whose_squares_are_nil_or_infinite_are_those_at_the_ends(name, tr
 
     def fitted(width):
         schedule = Schedule(width, width, epochs=3)
-        made = SOM(1, nodes=5, neighbourhood=name, width=schedule, trainer=trainer, max_iter=3, random_state=0)
+        made = SOM(1, nodes=5, neighborhood=name, width=schedule, trainer=trainer, max_iter=3, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return made.fit(X).codebook_
@@ -167,7 +167,7 @@ def test_a_neighbourhood_that_nobody_compiled_trains_online_too():
             return np.maximum(1 - np.sqrt(s), 0)
 
     latent, X = grid(4, 4), sheet(30)
-    problem = replace(problem_of(X, latent, "bubble"), neighbourhood=Cone())
+    problem = replace(problem_of(X, latent, "bubble"), neighborhood=Cone())
     begun = model.initial_state(problem, start(latent))
     state = model.OnlineTraining().epoch(problem, np.random.default_rng(0))(begun)
     assert model.assign(problem.rows, state.codebook)[1] < begun.error
@@ -176,11 +176,11 @@ def test_a_neighbourhood_that_nobody_compiled_trains_online_too():
 # ------------------------------------------------------------------------------------------------- what follows
 
 
-@every_neighbourhood
+@every_neighborhood
 def test_with_no_neighbourhood_a_batch_step_is_one_of_k_means(name):
     latent, X, codebook = grid(5, 4), sheet(), start(grid(5, 4))
     won, _ = model.assign(rows_of(X), codebook)
-    moved = update(places_of(latent), won, NEIGHBOURHOODS[name], 1e-3, codebook)
+    moved = update(places_of(latent), won, NEIGHBORHOODS[name], 1e-3, codebook)
     winner = np.array([winner_of(x, codebook) for x in X])
     for k in np.unique(winner):
         assert_allclose(moved[k], X[winner == k].mean(axis=0), atol=1e-12)
@@ -257,7 +257,7 @@ def surface_of(latent, gaps=False):
 @pytest.mark.parametrize("gaps", [False, True], ids=["complete", "missing"])
 def test_the_surface_at_the_nodes_is_the_batch_update(latent, gaps):
     surface = surface_of(latent, gaps)
-    expected = update(places_of(latent), surface.won, NEIGHBOURHOODS["gaussian"], 1.3, start(latent))
+    expected = update(places_of(latent), surface.won, NEIGHBORHOODS["gaussian"], 1.3, start(latent))
     assert_allclose(surface.point(latent.nodes), expected, atol=1e-12)
 
 

@@ -469,11 +469,11 @@ def test_degenerate_sizes_have_a_defined_answer(settings):
 
 def test_one_node_is_a_gaussian():
     model = gtm(nodes=1, basis=1, max_iter=3).fit(DATA)
-    centred = DATA - DATA.mean(axis=0)
-    variance = np.mean(centred**2)
+    centered = DATA - DATA.mean(axis=0)
+    variance = np.mean(centered**2)
     assert model.noise_variance_ == pytest.approx(variance)
     np.testing.assert_allclose(model.project(DATA), np.tile(DATA.mean(axis=0), (60, 1)), atol=1e-9)
-    expected = -1.5 * np.log(2 * np.pi * variance) - (centred**2).sum(axis=1) / (2 * variance)
+    expected = -1.5 * np.log(2 * np.pi * variance) - (centered**2).sum(axis=1) / (2 * variance)
     np.testing.assert_allclose(model.score_samples(DATA), expected)
 
 
@@ -641,7 +641,7 @@ BAD = {
     "latent": ["plane", 3, "", GaussianBasis(3)],
     "regularization": [-1, np.nan, np.inf, "a", True],
     "prior_precision": [-1, np.nan, np.inf, "a", True],
-    "penalise_bias": [0, 1, "yes", None],
+    "penalize_bias": [0, 1, "yes", None],
     "noise": ["normal", 3, None, object()],
     "noise_floor": [0, -1, np.nan, np.inf, None],
     "trainer": ["em", 3, None, object()],
@@ -688,7 +688,7 @@ def test_parameters_that_do_not_go_together(settings, words):
 def test_numpy_numbers_are_numbers(plain):
     model = gtm(
         n_components=np.int64(2), nodes=np.int32(5), basis=(np.int8(3), np.uint8(3)), max_iter=np.int64(10),
-        tol=np.float32(0), width=np.float64(1), penalise_bias=np.bool_(False), random_state=np.int64(3),
+        tol=np.float32(0), width=np.float64(1), penalize_bias=np.bool_(False), random_state=np.int64(3),
     ).fit(DATA)  # fmt: skip
     np.testing.assert_array_equal(model.transform(DATA), plain.transform(DATA))
 

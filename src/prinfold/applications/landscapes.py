@@ -142,7 +142,7 @@ class PropertyLandscape:
         Σ r_nk e², with e the error of a row's prediction by the other rows.
     apart : array of shape (K, m)
         Σ r_nk b, with b the variance of the means of the nodes of a row.
-    centre, scale : arrays of shape (m,)
+    center, scale : arrays of shape (m,)
         Mean and standard deviation of each target.
     pseudo_count : float
         Rows of the overall mean and spread that are added to each node.
@@ -156,14 +156,14 @@ class PropertyLandscape:
     second: FloatArray
     left_out: FloatArray
     apart: FloatArray
-    centre: FloatArray
+    center: FloatArray
     scale: FloatArray
     pseudo_count: float
     min_mass: float
 
     def __post_init__(self) -> None:
         shapes = {each.shape for each in self._sums}
-        if len(shapes) != 1 or {self.centre.shape, self.scale.shape} != {shape[1:] for shape in shapes}:
+        if len(shapes) != 1 or {self.center.shape, self.scale.shape} != {shape[1:] for shape in shapes}:
             raise ValueError(f"the parts of a property landscape do not fit together: {sorted(shapes)}")
 
     @property
@@ -223,7 +223,7 @@ class PropertyLandscape:
     @property
     def belief(self) -> FloatArray:
         """(K, m) (Σ r y + s ȳ) / (m_k + s); empty nodes too."""
-        return self.centre + self.scale * self._u_mean
+        return self.center + self.scale * self._u_mean
 
     @property
     def mean(self) -> FloatArray:
@@ -246,7 +246,7 @@ class PropertyLandscape:
 
     def predictions(self, share: FloatArray) -> FloatArray:
         """(b, m) Σ_k r_k mean_k of rows by their responsibilities (b, K)."""
-        return self.centre + self.scale * self._mix_nodes(share, self._u_mean, np.zeros(len(self.scale)))
+        return self.center + self.scale * self._mix_nodes(share, self._u_mean, np.zeros(len(self.scale)))
 
     def deviations(self, share: FloatArray) -> FloatArray:
         """(b, m) standard deviation of a row's target about its prediction, √(Σ_k r_k ω_k + b − Σ_k r_k b̄_k).
@@ -315,11 +315,11 @@ def property_landscape(
     min_mass: float = 0.1,
 ) -> PropertyLandscape:
     """The landscape of targets (n, m); NaN is a target that is not known."""
-    centre, scale = _moments(targets, weight)
-    u = (targets - centre) / np.where(scale > 0, scale, 1.0)
+    center, scale = _moments(targets, weight)
+    u = (targets - center) / np.where(scale > 0, scale, 1.0)
     sums = node_sums(ask, n_nodes, u, weight)
     errors = leave_one_out_squares(ask, sums, u, weight, pseudo_count)
-    found = PropertyLandscape(*sums, errors, np.zeros_like(errors), centre, scale, float(pseudo_count), float(min_mass))
+    found = PropertyLandscape(*sums, errors, np.zeros_like(errors), center, scale, float(pseudo_count), float(min_mass))
     return replace(found, apart=sum_variance_between(ask, found._u_mean, found._known, u, weight))
 
 
@@ -332,7 +332,7 @@ def _moments(targets: FloatArray, weight: FloatArray | None) -> tuple[FloatArray
     size = np.abs(np.where(known, targets, 0.0)).max(axis=0)
     size = np.where(size > 0, size, 1.0)
     u = np.where(known, targets / size, 0.0)
-    centre = (w * u).sum(axis=0)
-    deviation = np.sqrt((w * (u - centre) ** 2).sum(axis=0))
+    center = (w * u).sum(axis=0)
+    deviation = np.sqrt((w * (u - center) ** 2).sum(axis=0))
     constant = deviation <= 8 * np.finfo(float).eps  # but for rounding
-    return centre * size, np.where(constant, 0.0, deviation * size)
+    return center * size, np.where(constant, 0.0, deviation * size)

@@ -188,8 +188,8 @@ def _node_squares(X: FloatArray, images: FloatArray, seen: BoolArray | None) -> 
     """(n, K) squared distances from rows to images, by the columns seen."""
     if seen is None:
         return squared_distances(X, images)
-    centre = images.mean(axis=0)  # about which squares are small, so that little cancels
-    X, Y, counts = np.where(seen, X - centre, 0.0), images - centre, seen.astype(np.float64)
+    center = images.mean(axis=0)  # about which squares are small, so that little cancels
+    X, Y, counts = np.where(seen, X - center, 0.0), images - center, seen.astype(np.float64)
     return np.asarray((X**2).sum(axis=1, keepdims=True) - 2.0 * X @ Y.T + counts @ (Y**2).T)
 
 

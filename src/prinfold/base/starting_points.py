@@ -301,14 +301,14 @@ def fit_to_domain(latent: LatentSpace, E: FloatArray) -> FloatArray:
     Open axes are stretched to the domain's box; pairs that stand for an angle are centred and scaled to
     unit spread.
     """
-    centred = (E - E.mean(axis=0)) / np.maximum(E.std(axis=0), np.finfo(float).tiny)
+    centered = (E - E.mean(axis=0)) / np.maximum(E.std(axis=0), np.finfo(float).tiny)
     extent = latent.domain.extent
     if extent.dimension < extent.n_columns:  # a sphere, which is no product of axes
-        return latent.unembed(centred)[0]
+        return latent.unembed(centered)[0]
     columns, row = [], 0
     for lo, hi in zip(extent.lower, extent.upper, strict=True):
         if np.isinf(lo):
-            columns += [centred[:, row], centred[:, row + 1]]
+            columns += [centered[:, row], centered[:, row + 1]]
         else:
             range_ = max(np.ptp(E[:, row]), np.finfo(float).tiny)
             columns.append(lo + (hi - lo) * (E[:, row] - E[:, row].min()) / range_)

@@ -41,7 +41,7 @@ def unique_rows(table: FloatArray, weight: FloatArray | None) -> Unique:
     return Unique(rows, total, names, weight)
 
 
-class Centred(NamedTuple):
+class Centered(NamedTuple):
     """A checked table, its rows without repeats, their mean ``offset`` (D,), and ``rows`` (u, D) about it."""
 
     table: FloatArray
@@ -50,12 +50,12 @@ class Centred(NamedTuple):
     rows: FloatArray
 
 
-def centred_rows(estimator: Any, X: Any, sample_weight: Any) -> Centred:
+def centered_rows(estimator: Any, X: Any, sample_weight: Any) -> Centered:
     """Checked rows without repeats and about their mean, for methods that project their rows."""
     table = check_table(estimator, X, reset=True, min_rows=2)
     unique = unique_rows(table.astype(np.float64, copy=False), check_weight(sample_weight, table))
     offset = np.average(unique.rows, axis=0, weights=unique.weight)
-    return Centred(table, unique, offset, unique.rows - offset)
+    return Centered(table, unique, offset, unique.rows - offset)
 
 
 def keep_every_row(table: FloatArray, weight: FloatArray | None) -> Unique:

@@ -1,7 +1,7 @@
 """Basis functions on a latent space: Gaussian bumps with linear terms and a bias, or harmonics.
 
 A basis has four verbs: ``bind`` places it on a latent space; the bound basis then gives ``features``
-(n, M), their ``gradient`` (n, M, Q), and ``penalised`` (M,), which of its weights a penalty holds down.
+(n, M), their ``gradient`` (n, M, Q), and ``penalized`` (M,), which of its weights a penalty holds down.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from prinfold.validation.settings import axis_counts, check_settings, flag, inte
 _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
 
-_MOST_CENTRES = 2**14
+_MOST_CENTERS = 2**14
 """A map solves for as many weights at once, a matrix of 2 GB: more is a typing error, or a file that means harm."""
 
 
@@ -40,7 +40,7 @@ _GAUSSIAN_SETTINGS = {
     "width": real(0, above=True),
     "linear": flag,
     "scale": real(0, above=True),
-    "penalise_bias": flag,
+    "penalize_bias": flag,
 }
 
 
@@ -48,7 +48,7 @@ class BoundBasis(Protocol):
     """Basis functions φ₁ … φ_M on one latent space; the last is the bias."""
 
     @property
-    def penalised(self) -> BoolArray:
+    def penalized(self) -> BoolArray:
         """(M,) True where a weight penalty applies."""
 
     @property
@@ -111,7 +111,7 @@ class GaussianBasis:
         Whether the embedded coordinates themselves are basis functions.
     scale : float, default=1.0
         Factor on the centres of open axes; ``n / (n - 1)`` puts the outermost beyond the edge.
-    penalise_bias : bool, default=False
+    penalize_bias : bool, default=False
         Whether a weight penalty holds down the bias too.
     """
 
@@ -119,7 +119,7 @@ class GaussianBasis:
     width: float = 1.0
     linear: bool = True
     scale: float = 1.0
-    penalise_bias: bool = False
+    penalize_bias: bool = False
 
     def __post_init__(self) -> None:
         check_settings(self, _GAUSSIAN_SETTINGS)
@@ -134,9 +134,9 @@ class GaussianBasis:
 
     def bind(self, latent: LatentSpace) -> BoundGaussianBasis:
         """Place the centres; the distance between neighbouring ones sets the unit of ``width``."""
-        centres = latent.embed(_lay_centres(latent, self))
-        spacing = np.sqrt(np.mean(nearest_squared_distance(centres))) if len(centres) > 1 else 2.0
-        return BoundGaussianBasis(latent, centres, float(self.width * spacing), self.linear, self.penalise_bias)
+        centers = latent.embed(_lay_centers(latent, self))
+        spacing = np.sqrt(np.mean(nearest_squared_distance(centers))) if len(centers) > 1 else 2.0
+        return BoundGaussianBasis(latent, centers, float(self.width * spacing), self.linear, self.penalize_bias)
 
     def per_axis(self, latent: LatentSpace) -> tuple[int, ...]:
         """Centres along each axis of ``latent``."""
@@ -151,7 +151,7 @@ class GaussianBasis:
 
 
 @singledispatch
-def _lay_centres(latent: LatentSpace, basis: GaussianBasis) -> FloatArray:
+def _lay_centers(latent: LatentSpace, basis: GaussianBasis) -> FloatArray:
     """(M, Q) places of the centres, in the way that the kind of latent space has them; by default over its box."""
     low, high = latent.domain.extent.lower, latent.domain.extent.upper
     # An axis along which the points do not vary has room for one centre.
@@ -159,29 +159,29 @@ def _lay_centres(latent: LatentSpace, basis: GaussianBasis) -> FloatArray:
     return np.asarray((low + high) / 2 + basis.scale * grid(*shape).nodes * (high - low) / 2)
 
 
-@_lay_centres.register
+@_lay_centers.register
 def _(latent: Lattice, basis: GaussianBasis) -> FloatArray:
-    centres = Lattice(basis.per_axis(latent), latent.periodic).nodes
-    return np.asarray(np.where(latent.periodic, centres, basis.scale * centres))
+    centers = Lattice(basis.per_axis(latent), latent.periodic).nodes
+    return np.asarray(np.where(latent.periodic, centers, basis.scale * centers))
 
 
-@_lay_centres.register
+@_lay_centers.register
 def _(latent: Sphere, basis: GaussianBasis) -> FloatArray:
-    n_centres = int(np.prod(basis.shape))
-    if n_centres < 4:
+    n_centers = int(np.prod(basis.shape))
+    if n_centers < 4:
         raise InvalidParameterError(f"a basis on a sphere needs at least 4 functions, got {basis.shape}")
-    return Sphere(n_centres).nodes
+    return Sphere(n_centers).nodes
 
 
 @dataclass(frozen=True)
 class BoundGaussianBasis:
-    """Gaussian bumps at ``centres`` (embedded) of standard deviation ``width``, then linear terms, then 1."""
+    """Gaussian bumps at ``centers`` (embedded) of standard deviation ``width``, then linear terms, then 1."""
 
     latent: LatentSpace
-    centres: FloatArray
+    centers: FloatArray
     width: float
     linear: bool
-    penalise_bias: bool
+    penalize_bias: bool
 
     @property
     def capabilities(self) -> BasisCapabilities:
@@ -192,23 +192,23 @@ class BoundGaussianBasis:
         return self.width
 
     @property
-    def penalised(self) -> BoolArray:
-        n_smooth = len(self.centres) + (self.centres.shape[1] if self.linear else 0)
-        return np.append(np.ones(n_smooth, dtype=bool), self.penalise_bias)
+    def penalized(self) -> BoolArray:
+        n_smooth = len(self.centers) + (self.centers.shape[1] if self.linear else 0)
+        return np.append(np.ones(n_smooth, dtype=bool), self.penalize_bias)
 
     def features(self, Z: FloatArray) -> FloatArray:
         E = self.latent.embed(Z)
-        parts = [gaussian_features(E, self.centres, self.width), np.ones((len(Z), 1))]
+        parts = [gaussian_features(E, self.centers, self.width), np.ones((len(Z), 1))]
         return np.concatenate([parts[0], E, parts[1]] if self.linear else parts, axis=1)
 
     def factors(self, axes: tuple[LatentSpace, ...]) -> list[Factors]:
         """One-axis functions at the nodes of a product of ``axes``: a bump is a product of bumps along each."""
-        found, n_bumps, n_embedded = [], *self.centres.shape
+        found, n_bumps, n_embedded = [], *self.centers.shape
         column = 0
         for axis in axes:
             E = axis.embed(axis.nodes)
             own = slice(column, column := column + E.shape[1])
-            places, which = np.unique(self.centres[:, own], axis=0, return_inverse=True)
+            places, which = np.unique(self.centers[:, own], axis=0, return_inverse=True)
             values = np.hstack([gaussian_features(E, places, self.width), E, np.ones((len(E), 1))])
             chosen = np.full(n_bumps + (n_embedded if self.linear else 0) + 1, values.shape[1] - 1)
             chosen[:n_bumps] = which.reshape(-1)
@@ -219,18 +219,18 @@ class BoundGaussianBasis:
 
     def gradient(self, Z: FloatArray) -> FloatArray:
         E, J = self.latent.embed(Z), self.latent.embed_jacobian(Z)
-        bumps = gaussian_features_gradient(E, self.centres, self.width) @ J
+        bumps = gaussian_features_gradient(E, self.centers, self.width) @ J
         bias = np.zeros((len(Z), 1, Z.shape[1]))
         return np.concatenate([bumps, J, bias] if self.linear else [bumps, bias], axis=1)
 
     def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         # −φ_m (E − μ_m)/σ² summed over m splits into products of φ alone: (φ (μ w) − E (φ w))/σ².
-        E, n_bumps, n_embedded = self.latent.embed(Z), len(self.centres), self.centres.shape[1]
-        phi = gaussian_features(E, self.centres, self.width)
+        E, n_bumps, n_embedded = self.latent.embed(Z), len(self.centers), self.centers.shape[1]
+        phi = gaussian_features(E, self.centers, self.width)
         bumps, slope = weights[:n_bumps], np.empty((len(Z), weights.shape[1], n_embedded))
         value = phi @ bumps
         for axis in range(n_embedded):
-            along = phi @ (self.centres[:, axis, None] * bumps)
+            along = phi @ (self.centers[:, axis, None] * bumps)
             slope[:, :, axis] = (along - E[:, axis, None] * value) / self.width**2
         if self.linear:
             slope += weights[n_bumps : n_bumps + n_embedded].T
@@ -246,22 +246,22 @@ class HarmonicBasis:
     ----------
     n_harmonics : int
         Highest frequency round the circle.
-    penalise_bias : bool, default=False
+    penalize_bias : bool, default=False
         Whether a weight penalty holds down the bias too.
     """
 
     n_harmonics: int
-    penalise_bias: bool = False
+    penalize_bias: bool = False
 
     def __post_init__(self) -> None:
-        check_settings(self, {"n_harmonics": integer(1), "penalise_bias": flag})
+        check_settings(self, {"n_harmonics": integer(1), "penalize_bias": flag})
         _refuse_too_many(self, self.n_harmonics)
 
     def bind(self, latent: LatentSpace) -> BoundHarmonicBasis:
         """Check that the latent space is a circle."""
         if not (isinstance(latent, Lattice) and latent.periodic == (True,)):
             raise InvalidParameterError(Message("a harmonic basis needs a circle", Advice("latent", "circle")))
-        return BoundHarmonicBasis(self.n_harmonics, self.penalise_bias)
+        return BoundHarmonicBasis(self.n_harmonics, self.penalize_bias)
 
 
 @dataclass(frozen=True)
@@ -269,15 +269,15 @@ class BoundHarmonicBasis:
     """Harmonics of one angle, then 1."""
 
     n_harmonics: int
-    penalise_bias: bool
+    penalize_bias: bool
 
     @property
     def detail(self) -> float:
         return 1.0 / self.n_harmonics
 
     @property
-    def penalised(self) -> BoolArray:
-        return np.append(np.ones(2 * self.n_harmonics, dtype=bool), self.penalise_bias)
+    def penalized(self) -> BoolArray:
+        return np.append(np.ones(2 * self.n_harmonics, dtype=bool), self.penalize_bias)
 
     def features(self, Z: FloatArray) -> FloatArray:
         return np.append(harmonic_features(Z[:, 0], self.n_harmonics), np.ones((len(Z), 1)), axis=1)
@@ -291,7 +291,7 @@ class BoundHarmonicBasis:
 
 
 def _refuse_too_many(basis: object, count: int) -> None:
-    if count > _MOST_CENTRES:
+    if count > _MOST_CENTERS:
         raise InvalidParameterError(
-            f"{basis} has {count} basis functions, more than the {_MOST_CENTRES} allowed; ask for fewer"
+            f"{basis} has {count} basis functions, more than the {_MOST_CENTERS} allowed; ask for fewer"
         )

@@ -48,7 +48,7 @@ class BasisMap:
     @cached_property
     def penalty_mask(self) -> FloatArray:
         """(M,) 1 where a weight is penalised, 0 where it is free."""
-        return self.basis.penalised.astype(float)
+        return self.basis.penalized.astype(float)
 
     @cached_property
     def node_gradients(self) -> FloatArray:

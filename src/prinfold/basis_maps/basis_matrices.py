@@ -14,17 +14,17 @@ from prinfold._typing import FloatArray
 from prinfold.numerics.distances import squared_distances
 
 
-def gaussian_features(E: FloatArray, centres: FloatArray, width: float) -> FloatArray:
+def gaussian_features(E: FloatArray, centers: FloatArray, width: float) -> FloatArray:
     """φ_m(E) = exp(−‖E − μ_m‖² / 2σ²), the non-linear part of thesis (3.9)."""
-    features = squared_distances(E, centres)
+    features = squared_distances(E, centers)
     features *= -0.5 / width**2
     return np.asarray(np.exp(features, out=features))
 
 
-def gaussian_features_gradient(E: FloatArray, centres: FloatArray, width: float) -> FloatArray:
+def gaussian_features_gradient(E: FloatArray, centers: FloatArray, width: float) -> FloatArray:
     """(n, M, e) ∂φ_m/∂E = −φ_m (E − μ_m)/σ², thesis (4.6)."""
-    features = gaussian_features(E, centres, width)
-    offset = E[:, None, :] - centres[None, :, :]
+    features = gaussian_features(E, centers, width)
+    offset = E[:, None, :] - centers[None, :, :]
     offset *= (features / -(width**2))[:, :, None]
     return np.asarray(offset)
 

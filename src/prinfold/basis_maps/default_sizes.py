@@ -90,11 +90,11 @@ def _map_nodes(name: str, n_components: int, n_rows: float) -> tuple[int, ...]:
     return (max(2, int(np.rint(total ** (1.0 / axes)))),) * axes
 
 
-def make_basis(basis: Any, width: float, penalise_bias: bool, latent: LatentSpace) -> Basis:
+def make_basis(basis: Any, width: float, penalize_bias: bool, latent: LatentSpace) -> Basis:
     """Basis from the parameters ``basis`` and ``width``."""
     if hasattr(basis, "bind"):
         return basis  # type: ignore[no-any-return]
-    return GaussianBasis(_basis_shape(latent, basis), width, penalise_bias=penalise_bias)
+    return GaussianBasis(_basis_shape(latent, basis), width, penalize_bias=penalize_bias)
 
 
 @singledispatch

@@ -131,7 +131,7 @@ class BoundElasticNet:
         return self.latent.spacing
 
     @property
-    def penalised(self) -> BoolArray:
+    def penalized(self) -> BoolArray:
         return np.arange(self.latent.n_nodes) < self._factors[1]
 
     @cached_property

@@ -154,7 +154,7 @@ class BoundProcess:
         return self.recipe.length_scale
 
     @property
-    def penalised(self) -> BoolArray:
+    def penalized(self) -> BoolArray:
         n_free = 1 + (self.pivots.shape[1] if self.recipe.linear else 0)
         return np.arange(len(self.pivots) + n_free) < len(self.pivots)
 

@@ -83,7 +83,7 @@ OPTIONS = {
     "criterion": "--criterion",
     "folds": "--folds",
     "methods": "--methods",
-    "StandardScaler": "--scaling standardise",
+    "StandardScaler": "--standardize",
     "posterior_mode": "prinfold transform --modes",
     "plot": "prinfold report",
 }

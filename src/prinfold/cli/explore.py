@@ -115,7 +115,7 @@ def rows_to_show(
     about: dict[str, Any] = {}
     label = None if options.label is None else one_column(table, options.label, "--label")
     if label is not None:
-        about |= _row_colours(table, label, index)
+        about |= _row_colors(table, label, index)
     column = _name_column(table, options.names, [*cells.names, *([] if label is None else [label])], console)
     about["names"] = _names(table, column, index, len(cells.missing))
     if carry:
@@ -124,7 +124,7 @@ def rows_to_show(
     return np.asarray(rows) if cells.matrix is not None else rows, about
 
 
-def _row_colours(table: FileTable, label: str, index: IntArray) -> dict[str, Any]:
+def _row_colors(table: FileTable, label: str, index: IntArray) -> dict[str, Any]:
     """A column as classes or, where it is numbers or times, as values, whichever it looks like."""
     values = table.columns[label][index]
     if not table.is_number(label):

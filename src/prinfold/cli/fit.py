@@ -41,7 +41,7 @@ EXAMPLES = """\
   prinfold fit data.csv
   prinfold fit data.csv --label species --out iris.prinfold
   prinfold fit cells.h5ad --array X_pca --label cell_type
-  prinfold fit genes.parquet --columns 'gene_*' --drop gene_7 --standardise
+  prinfold fit genes.parquet --columns 'gene_*' --drop gene_7 --standardize
   prinfold fit spectra.tsv --columns 3:200 --method ukr --dimensions 1
   prinfold fit data.csv --set nodes=30 --set prior_precision=evidence"""
 
@@ -175,7 +175,7 @@ def _accuracy(surface: StoredSurface, plan: FitPlan) -> dict[str, Any]:
 
 
 def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> list[tuple[str, str]]:
-    unit = {"raw": "", "standardise": " spreads", "whiten": " spreads"}[plan.scaling]
+    unit = {"raw": "", "standardize": " spreads", "whiten": " spreads"}[plan.scaling]
     lines = [("scaling", f"{surface.scaling}: {plan.why_scaling}")]
     if "explained" in found:
         words = f"{found['distance']:.4g}{unit} from it (root mean square), {found['spread']:.4g}{unit} from their mean"

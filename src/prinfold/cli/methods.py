@@ -127,7 +127,7 @@ def changed_settings(model: Any) -> dict[str, Any]:
 
 
 def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence[str]) -> tuple[str, str]:
-    """The scaling to use, ``standardise``, ``whiten`` or ``raw``, and the reason in words.
+    """The scaling to use, ``standardize``, ``whiten`` or ``raw``, and the reason in words.
 
     Columns in different units differ in their spreads by orders of magnitude, and a surface then sees the largest only.
     Where the largest spread is more than ten times that of a column at the lower quartile they are put on one scale.
@@ -147,7 +147,7 @@ def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence
     narrow = there[int(np.argmin(np.abs(spreads[there] - low)))]
     ratio = float(spreads[widest]) / low
     if ratio > _UNLIKE_SPREADS:
-        return "standardise", f"{names[widest]} spreads {ratio:.3g} times as far as {names[narrow]}"
+        return "standardize", f"{names[widest]} spreads {ratio:.3g} times as far as {names[narrow]}"
     return "raw", "the columns have similar spreads"
 
 
@@ -164,7 +164,7 @@ def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:
 
 def scaling_step(scaling: str) -> Any:
     """The step of scikit-learn that does it; None where there is nothing to do."""
-    if scaling == "standardise":
+    if scaling == "standardize":
         from sklearn.preprocessing import StandardScaler
 
         return StandardScaler()

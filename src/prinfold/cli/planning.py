@@ -48,10 +48,9 @@ def scaling_arguments(parser: argparse.ArgumentParser) -> None:
         "scaling (kept in the model; results are in your units)"
     ).add_mutually_exclusive_group()
     scaling.add_argument(
-        "--standardise",
         "--standardize",
         action="store_const",
-        const="standardise",
+        const="standardize",
         dest="scaling",
         help="divide each column by its spread",
     )

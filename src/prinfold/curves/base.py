@@ -13,7 +13,7 @@ from prinfold._typing import FloatArray, Mesh
 from prinfold.base.callbacks import with_callbacks
 from prinfold.base.file_requirements import require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.base.unique_rows import centred_rows
+from prinfold.base.unique_rows import centered_rows
 from prinfold.curves.arc_curve import ArcCurve, orient_curve
 from prinfold.curves.diagnosis import doubt
 from prinfold.curves.root import root_position, root_warnings
@@ -64,7 +64,7 @@ class CurveManifold(PrincipalManifold):
         "history_",
     )
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "begin": nothing
+        "root": nothing
         | integer(0)
         | instance_of(np.ndarray, list, tuple, words="a row of numbers, one for each column, or a mask of the rows"),
         "max_iter": integer(0),
@@ -72,7 +72,7 @@ class CurveManifold(PrincipalManifold):
         "verbose": integer(0) | flag,
     }
     _dimension: ClassVar[int | None] = 1
-    begin: Any
+    root: Any
     curve_: ArcCurve
     offset_: FloatArray
     doubt_: str
@@ -100,22 +100,22 @@ class CurveManifold(PrincipalManifold):
         """
         check_parameters(self, self._constraints)
         self._forget()
-        table, unique, offset, centred = centred_rows(self, X, sample_weight)
-        weight, root = unique.weight, None if self.begin is None else root_position(self.begin, table) - offset
-        if len(centred) > 1:
-            training = self._training(centred, weight, offset)
+        table, unique, offset, centered = centered_rows(self, X, sample_weight)
+        weight, root = unique.weight, None if self.root is None else root_position(self.root, table) - offset
+        if len(centered) > 1:
+            training = self._training(centered, weight, offset)
         else:
-            training = _point_training(centred, self._attributes_without_length())
+            training = _point_training(centered, self._attributes_without_length())
 
         def attributes(state: Any) -> dict[str, Any]:
-            curve = orient_curve(training.curve_of(state), centred, weight, root)
+            curve = orient_curve(training.curve_of(state), centered, weight, root)
             own = {"curve_": curve, "offset_": offset, "n_features_in_": len(offset)}
             return own | training.extra_attributes(state)
 
         self._train_with_callbacks(table, attributes, training.loop)
-        doubted = self._collapse_warnings(centred, weight) or self._doubt_warnings(centred, weight)
+        doubted = self._collapse_warnings(centered, weight) or self._doubt_warnings(centered, weight)
         self.doubt_ = "; ".join(words for words, _ in doubted)
-        astray = [] if root is None else root_warnings(self.curve_, root, centred)
+        astray = [] if root is None else root_warnings(self.curve_, root, centered)
         for words, category in [*self._warnings(), *astray, *doubted]:
             warn_caller(words, category)
         return self

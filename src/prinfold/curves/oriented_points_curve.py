@@ -44,7 +44,7 @@ class OrientedPointsCurve(CurveManifold):
         See there.
     step : float, default=0.3
         Length of a step, in units of the bandwidth.
-    {begin}
+    {root}
     max_iter : int, default=5000
         Most points, those of walks that were not kept included.
     tol : float, default=0.001
@@ -139,7 +139,7 @@ class OrientedPointsCurve(CurveManifold):
         bandwidth: float | None = None,
         width: float = oriented_points.WIDTH,
         step: float = oriented_points.STEP,
-        begin: Any = None,
+        root: Any = None,
         max_iter: int = 5000,
         tol: float = 1e-3,
         verbose: int = 0,
@@ -147,7 +147,7 @@ class OrientedPointsCurve(CurveManifold):
         self.bandwidth = bandwidth
         self.width = width
         self.step = step
-        self.begin = begin
+        self.root = root
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose

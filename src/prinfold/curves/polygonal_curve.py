@@ -55,7 +55,7 @@ class PolygonalCurve(CurveManifold):
         curves four corners in the first two. The other names are starts of a :class:`~prinfold.PrincipalCurve`, which
         takes ten steps from there, ``"auto"`` from whichever leads to the best curve; the line then begins along it,
         with half of the segments that it is to have. An array holds vertices in their order.
-    {begin}
+    {root}
     max_iter : int, default=10000
         Most rounds of projecting rows and moving vertices, those with few vertices included.
     tol : float, default=0.001
@@ -133,7 +133,7 @@ class PolygonalCurve(CurveManifold):
         length: float | None = None,
         closed: Any = False,
         init: Any = "auto",
-        begin: Any = None,
+        root: Any = None,
         max_iter: int = 10_000,
         tol: float = polygonal_curve_training.TOL,
         verbose: int = 0,
@@ -144,7 +144,7 @@ class PolygonalCurve(CurveManifold):
         self.length = length
         self.closed = closed
         self.init = init
-        self.begin = begin
+        self.root = root
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose

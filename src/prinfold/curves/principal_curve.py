@@ -43,7 +43,7 @@ class PrincipalCurve(CurveManifold):
     bias_correction : bool, default=False
         Whether the bias of the smoother, which flattens bends, is removed at the end, by smoothing residuals in place
         of rows (Banfield and Raftery).
-    {begin}
+    {root}
     {max_iter, default=50}
     tol : float, default=1e-5
         Steps end when the share of the variance that the curve explains changes by less; 0 never stops early.
@@ -109,7 +109,7 @@ class PrincipalCurve(CurveManifold):
         init: Any = "auto",
         closed: Any = False,
         bias_correction: bool = False,
-        begin: Any = None,
+        root: Any = None,
         max_iter: int = 50,
         tol: float = 1e-5,
         verbose: int = 0,
@@ -118,7 +118,7 @@ class PrincipalCurve(CurveManifold):
         self.init = init
         self.closed = closed
         self.bias_correction = bias_correction
-        self.begin = begin
+        self.root = root
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose

@@ -77,7 +77,7 @@ class ProbabilisticCurve(CurveManifold):
     init : {"auto", "pca", "tree", "ridge", "circle"} or array of shape (m, D), default="auto"
         Curve to begin with, as of :class:`~prinfold.PrincipalCurve`, which takes ten steps from there.
     {noise_floor}
-    {begin}
+    {root}
     {max_iter, default=500}
     {tol, default=1e-5}
     {verbose}
@@ -160,7 +160,7 @@ class ProbabilisticCurve(CurveManifold):
         closed: Any = False,
         init: Any = "auto",
         noise_floor: float = 1e-6,
-        begin: Any = None,
+        root: Any = None,
         max_iter: int = 500,
         tol: float = 1e-5,
         verbose: int = 0,
@@ -171,7 +171,7 @@ class ProbabilisticCurve(CurveManifold):
         self.closed = closed
         self.init = init
         self.noise_floor = noise_floor
-        self.begin = begin
+        self.root = root
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
@@ -271,12 +271,12 @@ class ProbabilisticCurve(CurveManifold):
         check_setting("n", n, integer(0))
         rng, nodes = as_generator(random_state), self._nodes()
         node = rng.choice(len(nodes.shares), n, p=nodes.shares / nodes.shares.sum())
-        noise = rng.standard_normal((n, nodes.centres.shape[1]))
-        along, across = np.sqrt(self._model().spreads(nodes.centres))
+        noise = rng.standard_normal((n, nodes.centers.shape[1]))
+        along, across = np.sqrt(self._model().spreads(nodes.centers))
         tangent = nodes.tangents[node]
         part = np.einsum("nd,nd->n", noise, tangent)[:, None] * tangent
         spread = across * noise + (along - across) * part
-        return np.asarray(nodes.centres[node] + self.offset_ + np.sqrt(nodes.variance) * spread)
+        return np.asarray(nodes.centers[node] + self.offset_ + np.sqrt(nodes.variance) * spread)
 
     @property
     def node_places_(self) -> FloatArray:
@@ -385,7 +385,7 @@ class ProbabilisticCurve(CurveManifold):
 def _extra_attributes(now: _Progress, span: ColumnSpan) -> dict[str, Any]:
     nodes = now.state.nodes
     return {
-        "nodes_": span.restored(nodes.centres),
+        "nodes_": span.restored(nodes.centers),
         "node_tangents_": span.restored(nodes.tangents),
         "shares_": nodes.shares,
         "noise_variance_": float(nodes.variance),

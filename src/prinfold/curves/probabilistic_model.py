@@ -65,7 +65,7 @@ class CurveNodeSums(NamedTuple):
 class CurveNodes(NamedTuple):
     """The mixture: centres and unit tangents (K, D), shares (K,), and the noise variance 1/β."""
 
-    centres: FloatArray
+    centers: FloatArray
     tangents: FloatArray
     shares: FloatArray
     variance: float
@@ -183,9 +183,9 @@ class CurveModel:
     def _distances(self, rows: FloatArray, nodes: CurveNodes) -> FloatArray:
         """(n, K) dᵀ (βΣ_k)⁻¹ d, squared distances along the curve and across it, each in its own unit."""
         along, across = self.spreads(rows)
-        distance = squared_distances(rows, nodes.centres) / across
+        distance = squared_distances(rows, nodes.centers) / across
         if along != across:
-            off = rows @ nodes.tangents.T - np.einsum("kd,kd->k", nodes.centres, nodes.tangents)
+            off = rows @ nodes.tangents.T - np.einsum("kd,kd->k", nodes.centers, nodes.tangents)
             distance += np.square(off) * (1.0 / along - 1.0 / across)
         return distance
 

@@ -35,7 +35,7 @@ def root_position(root: Any, table: FloatArray) -> FloatArray:
 def _numbered_row(number: int, table: FloatArray) -> FloatArray:
     if number >= len(table):
         raise InvalidDataError(
-            f"begin must be the number of a row, from 0 to {len(table) - 1} for this table; got {number}"
+            f"root must be the number of a row, from 0 to {len(table) - 1} for this table; got {number}"
         )
     return np.asarray(table[number], dtype=np.float64)
 
@@ -43,10 +43,10 @@ def _numbered_row(number: int, table: FloatArray) -> FloatArray:
 def _middle_of_marked_rows(mask: FloatArray, table: FloatArray) -> FloatArray:
     if mask.shape != (len(table),):
         raise InvalidDataError(
-            f"begin must be a mask with one entry for each of the {len(table)} rows; got shape {mask.shape}"
+            f"root must be a mask with one entry for each of the {len(table)} rows; got shape {mask.shape}"
         )
     if not mask.any():
-        raise InvalidDataError("begin is a mask that marks no row. Mark the rows that the curve is to begin near")
+        raise InvalidDataError("root is a mask that marks no row. Mark the rows that the curve is to begin near")
     marked = np.asarray(table[mask], dtype=np.float64)
     # A row rather than the mean itself, which may lie far from a curve that bends.
     return np.asarray(marked[np.square(marked - marked.mean(axis=0)).sum(axis=1).argmin()])
@@ -59,7 +59,7 @@ def _given_row(given: Any, n_columns: int) -> FloatArray:
         row = np.array(np.nan)
     if row.shape not in ((n_columns,), (1, n_columns)) or not np.isfinite(row).all():
         raise InvalidDataError(
-            f"begin must be a row of {n_columns} finite numbers, one for each column of the data, such as one of its "
+            f"root must be a row of {n_columns} finite numbers, one for each column of the data, such as one of its "
             f"rows; or the number of a row, or a mask of the rows; got shape {given.shape}"
         )
     return row.reshape(-1)
@@ -72,11 +72,11 @@ def root_warnings(curve: ArcCurve, root: FloatArray, rows: FloatArray) -> list[t
     found = []
     place = float(curve.nearest(root[None]).latent[0, 0])
     if not curve.closed and place >= _MIDDLE_SHARE * curve.length:
-        words = f"begin= lies {place:.3g} from the nearer end of a curve that is {curve.length:.3g} long"
+        words = f"root= lies {place:.3g} from the nearer end of a curve that is {curve.length:.3g} long"
         found.append(f"{words}, at which it begins. Give a row near one of the two ends")
     off, most = _farthest(curve, root[None]), _farthest(curve, rows)
     if off > max(_REMOTE_FACTOR * most, _NEAR_SHARE * curve.length):
-        words = f"begin= lies {off:.3g} from the curve, and no row farther than {most:.3g}"
+        words = f"root= lies {off:.3g} from the curve, and no row farther than {most:.3g}"
         found.append(
             f"{words}. Give it in the units in which the curve is fitted: scaled, where a scaler comes before the "
             "curve. The number of a row, or a mask of the rows, has no units"

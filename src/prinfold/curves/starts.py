@@ -19,11 +19,11 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.density.ridges.longest_branch import ridge_path
 from prinfold.exceptions import Advice, InvalidDataError, Message
 
-CENTRES = (12, 25, 50, 100)
+CENTERS = (12, 25, 50, 100)
 """Numbers of centres that trees are made of."""
 
-_ROWS_PER_CENTRE = 3
-_CENTRE_MOVES = 3
+_ROWS_PER_CENTER = 3
+_CENTER_MOVES = 3
 """Times that centres move to the mean of the rows nearest to them."""
 
 _LONE_SHARE = 0.1
@@ -66,10 +66,10 @@ def circle(X: FloatArray, weight: FloatArray) -> FloatArray:
 
 def trees(X: FloatArray, weight: FloatArray) -> list[CurveStart]:
     """The longest ways through minimum spanning trees of several numbers of centres."""
-    sizes = [k for k in CENTRES if _ROWS_PER_CENTRE * k <= len(X)] or [max(2, len(X) // _ROWS_PER_CENTRE)]
+    sizes = [k for k in CENTERS if _ROWS_PER_CENTER * k <= len(X)] or [max(2, len(X) // _ROWS_PER_CENTER)]
     seeds, found = farthest_rows(X, sizes[-1]), list[CurveStart]()
     for k in sizes:
-        points = centres(X, weight, X[seeds[:k]])
+        points = centers(X, weight, X[seeds[:k]])
         found.append(CurveStart(f"tree of {k}", points[longest_path(points)]))
     return found
 
@@ -93,10 +93,10 @@ def principal_axes(X: FloatArray, weight: FloatArray, count: int = 2) -> tuple[F
     return np.where(skew < 0, -1.0, 1.0)[:, None] * directions, deviations[:count]
 
 
-def centres(X: FloatArray, weight: FloatArray, seeds: FloatArray) -> FloatArray:
+def centers(X: FloatArray, weight: FloatArray, seeds: FloatArray) -> FloatArray:
     """(k, D) centres: ``seeds`` moved to the mean of the rows that are nearest to them, a few times."""
     found = seeds
-    for _ in range(_CENTRE_MOVES):
+    for _ in range(_CENTER_MOVES):
         nearest = np.asarray(cKDTree(found).query(X)[1])
         total = np.bincount(nearest, weight, minlength=len(found))
         kept = total > _LONE_SHARE * total.mean()  # so that at least one is

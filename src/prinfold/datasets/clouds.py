@@ -31,12 +31,12 @@ def make_two_gaussians(n_samples: int = 1000, rng: Rng = None) -> Dataset:
     """
     generator = np.random.default_rng(rng)
     labels = generator.integers(0, 2, size=n_samples)
-    centres = np.array([[-0.8, 0.8], [0.8, -0.8]])
+    centers = np.array([[-0.8, 0.8], [0.8, -0.8]])
     covariance = 0.59**2 * np.array([[1.0, 0.8], [0.8, 1.0]])
     spread = generator.normal(size=(n_samples, 2)) @ np.linalg.cholesky(covariance).T
     return Dataset(
-        X=centres[labels] + spread,
-        clean=centres[labels],
+        X=centers[labels] + spread,
+        clean=centers[labels],
         labels=labels,
         feature_names=("x0", "x1"),
         class_names=("left", "right"),

@@ -57,7 +57,7 @@ def load_glass(folder: Folder = None) -> Dataset:
     else:
         X, kinds = fetch("glass", 1, "glass.csv.gz", folder)
     names = tuple(_GLASS_TYPES.values())
-    return _labelled_dataset(X, _index(kinds, names), _GLASS_COLUMNS, names, "glass identification (UCI)")
+    return _labeled_dataset(X, _index(kinds, names), _GLASS_COLUMNS, names, "glass identification (UCI)")
 
 
 def load_diabetes(folder: Folder = None) -> Dataset:
@@ -82,17 +82,17 @@ def load_diabetes(folder: Folder = None) -> Dataset:
     else:
         X, kinds = fetch("diabetes", 1, "pima.csv.gz", folder)
     names = tuple(_PIMA_CLASSES.values())
-    return _labelled_dataset(X, _index(kinds, names), _PIMA_COLUMNS, names, "Pima Indians diabetes")
+    return _labeled_dataset(X, _index(kinds, names), _PIMA_COLUMNS, names, "Pima Indians diabetes")
 
 
-def load_crabs(folder: Folder = None, *, normalise: bool = True) -> Dataset:
+def load_crabs(folder: Folder = None, *, normalize: bool = True) -> Dataset:
     """Leptograpsus crabs: 200 rock crabs, 5 measurements, two colours and two sexes. GTM thesis, example 4.2.
 
     Parameters
     ----------
     folder : path, optional
         Where ``crabs.csv.gz`` is; otherwise ``PRINFOLD_DATA``. OpenML is not asked.
-    normalise : bool, default=True
+    normalize : bool, default=True
         As in the thesis: each row divided by its mean, which takes size out; then each column brought to
         zero mean and unit variance. ``False`` gives millimetres.
 
@@ -107,12 +107,10 @@ def load_crabs(folder: Folder = None, *, normalise: bool = True) -> Dataset:
         for sp, sex in zip(table.text("sp"), table.text("sex"), strict=True)
     ]
     X, names = table.numbers(_CRAB_COLUMNS), tuple(_CRAB_GROUPS.values())
-    if normalise:
+    if normalize:
         X = X / X.mean(axis=1, keepdims=True)
         X = (X - X.mean(axis=0)) / X.std(axis=0)
-    return _labelled_dataset(
-        X, _index(groups, names), _CRAB_COLUMNS, names, "Leptograpsus crabs (Svensén, example 4.2)"
-    )
+    return _labeled_dataset(X, _index(groups, names), _CRAB_COLUMNS, names, "Leptograpsus crabs (Svensén, example 4.2)")
 
 
 def load_oil_flow(folder: Folder = None, *, part: str = "train") -> Dataset:
@@ -253,7 +251,7 @@ def load_digits(digit: int | None = None) -> Dataset:
     X, y = bundled(return_X_y=True)
     keep = np.ones(len(y), dtype=bool) if digit is None else y == digit
     names = tuple(str(d) for d in range(10))
-    return _labelled_dataset(X[keep], y[keep].astype(np.int64), _pixels(8), names, "handwritten digits of scikit-learn")
+    return _labeled_dataset(X[keep], y[keep].astype(np.int64), _pixels(8), names, "handwritten digits of scikit-learn")
 
 
 def load_iris() -> Dataset:
@@ -268,7 +266,7 @@ def load_iris() -> Dataset:
 
     bunch = bundled()
     features, species = tuple(map(str, bunch.feature_names)), tuple(map(str, bunch.target_names))
-    return _labelled_dataset(bunch.data, bunch.target.astype(np.int64), features, species, "iris (Fisher)")
+    return _labeled_dataset(bunch.data, bunch.target.astype(np.int64), features, species, "iris (Fisher)")
 
 
 def _table(name: str, folder: Folder, columns: tuple[str, ...]) -> TextTable:
@@ -297,7 +295,7 @@ def _index(kinds: Sequence[str], names: tuple[str, ...]) -> IntArray:
     return np.array([names.index(kind) for kind in kinds], dtype=np.int64)
 
 
-def _labelled_dataset(
+def _labeled_dataset(
     X: FloatArray, labels: IntArray, features: tuple[str, ...], classes: tuple[str, ...], description: str
 ) -> Dataset:
     if X.ndim != 2 or X.shape[1] != len(features) or not np.isfinite(X).all():

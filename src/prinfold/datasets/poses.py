@@ -135,8 +135,8 @@ def _surface(body: str, n_pixels: int, fog: float) -> TrueSurface:
         raise InvalidParameterError(
             f"n_pixels must be at least 2, and fog finite and at least 0; got {n_pixels} and {fog}."
         )
-    centres = _HALF_WIDTH * ((2.0 * np.arange(n_pixels) + 1.0) / n_pixels - 1.0)
-    pixels = np.stack(np.meshgrid(centres, centres[::-1]), axis=-1).reshape(-1, 2)
+    centers = _HALF_WIDTH * ((2.0 * np.arange(n_pixels) + 1.0) / n_pixels - 1.0)
+    pixels = np.stack(np.meshgrid(centers, centers[::-1]), axis=-1).reshape(-1, 2)
 
     def point(U: FloatArray) -> FloatArray:
         return np.asarray(sum(_light(blob, pixels, fog, U).light for blob in blobs))

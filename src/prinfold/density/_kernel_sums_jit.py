@@ -62,13 +62,13 @@ first_from = register_jitable(_first_from)
 
 
 def _list_runs(
-    strips: Strips, centre: FloatArray, half: float, square: float, starts: IntArray, stops: IntArray
+    strips: Strips, center: FloatArray, half: float, square: float, starts: IntArray, stops: IntArray
 ) -> int:
-    """List runs of points that hold all within √``square`` of a box about ``centre``; returns how many."""
-    D, side = len(centre), strips.side
+    """List runs of points that hold all within √``square`` of a box about ``center``; returns how many."""
+    D, side = len(center), strips.side
     last = min(D, 3) - 1
     along = strips.columns[1 + last]
-    here = strips.corner[0] if last == 1 else centre[0]
+    here = strips.corner[0] if last == 1 else center[0]
     reach, found = sqrt(square) + half, 0
     s = first_from(strips.slab_at, 0, len(strips.slab_at), np.floor((here - reach - strips.corner[0]) / side))
     while s < len(strips.slab_at):
@@ -78,16 +78,16 @@ def _list_runs(
             break
         if left >= 0.0:
             begin, end, across = strips.slab_first[s], strips.slab_first[s + 1], sqrt(left) + half
-            low = np.floor((centre[last - 1] - across - strips.corner[1]) / side)
+            low = np.floor((center[last - 1] - across - strips.corner[1]) / side)
             for t in range(first_from(strips.strip_at, begin, end, low), end):
-                edge = strips.corner[1] + strips.strip_at[t] * side - centre[last - 1]
+                edge = strips.corner[1] + strips.strip_at[t] * side - center[last - 1]
                 if edge > across:
                     break
                 rest = left - max(edge - half, -half - edge - side, 0.0) ** 2
                 if rest >= 0.0:
                     first, stop, far = strips.strip_first[t], strips.strip_first[t + 1], sqrt(rest) + half
-                    first = first_from(along, first, stop, centre[last] - far)
-                    stop = first_from(along, first, stop, centre[last] + far)
+                    first = first_from(along, first, stop, center[last] - far)
+                    stop = first_from(along, first, stop, center[last] + far)
                     if first < stop:
                         starts[found], stops[found] = first, stop
                         found += 1
@@ -117,7 +117,7 @@ def _select_points(
     columns: FloatArray,
     at: int,
     n: int,
-    centre: FloatArray,
+    center: FloatArray,
     half: float,
     square: float,
     apart: FloatArray,
@@ -130,9 +130,9 @@ def _select_points(
     n_kept = 0
     for j in range(n):
         apart[j] = 0.0
-    for q in range(len(centre)):
+    for q in range(len(center)):
         for j in range(n):
-            apart[j] += max(abs(columns[1 + q, at + j] - centre[q]) - half, 0.0) ** 2
+            apart[j] += max(abs(columns[1 + q, at + j] - center[q]) - half, 0.0) ** 2
     for j in range(n):
         # Written in any case, and kept by moving on: the branch would be as good as random.
         kept[n_kept] = at + j
@@ -371,7 +371,7 @@ class _Workspace(NamedTuple):
 def _add_ball(
     strips: Strips,
     origin: FloatArray,
-    centre: FloatArray,
+    center: FloatArray,
     half: float,
     square: float,
     Y: FloatArray,
@@ -382,14 +382,14 @@ def _add_ball(
 ) -> int:
     """Add to the ``sums`` of the places of a group what strips have within their reach; returns how many pairs."""
     D, chunk, held, pairs = len(origin), room.chunk, 0, 0
-    n_runs = list_runs(strips, centre, half, square, room.starts, room.stops)
+    n_runs = list_runs(strips, center, half, square, room.starts, room.stops)
     for r in range(n_runs):
         at, stop = room.starts[r], room.stops[r]
         while at < stop:
             n = min(stop - at, _CHUNK - held)
             at += n
             if Y.shape[1] > D or D > 3:
-                n = select_points(strips.columns, at - n, n, centre, half, square, room.rows[0], room.kept)
+                n = select_points(strips.columns, at - n, n, center, half, square, room.rows[0], room.kept)
                 copy_selected(strips.columns, room.kept, n, origin, chunk, held)
             else:
                 copy_points(strips.columns, at - n, n, origin, chunk, held)
@@ -459,7 +459,7 @@ def sum_balls(
     places, sums = np.empty((largest, D)), np.empty((largest, n_sums))
     for g in range(len(groups.cuts) - 1):
         first, n = groups.cuts[g], groups.cuts[g + 1] - groups.cuts[g]
-        origin, ball = groups.origin[g], (groups.origin[g], groups.centre[g], groups.half[g], groups.square[g])
+        origin, ball = groups.origin[g], (groups.origin[g], groups.center[g], groups.half[g], groups.square[g])
         for i in range(n):
             for q in range(D):
                 places[i, q] = Y[groups.rows[first + i], q] - origin[q]
@@ -515,7 +515,7 @@ def sum_scaled(
     places, sums = np.empty((largest, D + 1)), np.empty((largest, n_sums))
     for g in range(len(groups.cuts) - 1):
         first, n = groups.cuts[g], groups.cuts[g + 1] - groups.cuts[g]
-        origin, ball = groups.origin[g], (groups.origin[g], groups.centre[g], groups.half[g], groups.square[g])
+        origin, ball = groups.origin[g], (groups.origin[g], groups.center[g], groups.half[g], groups.square[g])
         for i in range(n):
             places[i, D] = 0.0
             for q in range(D):

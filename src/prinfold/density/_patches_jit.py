@@ -128,7 +128,7 @@ def sum_patches(
     last: int,
     coefficients: FloatArray,
     base: FloatArray,
-    centre: FloatArray,
+    center: FloatArray,
     half: float,
     degree: int,
     log_sum: FloatArray,
@@ -142,7 +142,7 @@ def sum_patches(
         here = patch[i]
         if here >= 0:
             for q in range(D):
-                y[q] = Y[i, q] - centre[here, q]
+                y[q] = Y[i, q] - center[here, q]
                 t[3 - D + q] = y[q] / half
             value = _evaluate(coefficients[here], degree, D, t[0], t[1], t[2])
             write_moments(value, y, base[here], half, i, log_sum, shift, spread)

@@ -52,12 +52,12 @@ class _Octave(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ScaledSums:
-    """Sums over ``centres`` (m, D) with positive ``weight`` (m,) and ``width`` (m,).
+    """Sums over ``centers`` (m, D) with positive ``weight`` (m,) and ``width`` (m,).
 
     ``tolerance`` is ε of the module's formulas; zero leaves out nothing.
     """
 
-    centres: FloatArray
+    centers: FloatArray
     weight: FloatArray
     width: FloatArray
     tolerance: float = 1e-6
@@ -94,7 +94,7 @@ class ScaledSums:
     def _slopes_at_place(self, z: FloatArray) -> Slopes:
         """Slopes at a single place (D,), by the definition, relative to the largest share."""
         unit = float(self.width.max())
-        d, tau = clip_coordinates(self.centres / unit) - clip_coordinates(z / unit), (unit / self.width) ** 2
+        d, tau = clip_coordinates(self.centers / unit) - clip_coordinates(z / unit), (unit / self.width) ** 2
         with np.errstate(over="ignore"):  # of all but the widest, at places out of this world
             exponent = self._log_peak - 0.5 * tau * np.einsum("ij,ij->i", d, d)
         most = float(exponent.max())
@@ -112,13 +112,13 @@ class ScaledSums:
     @shared_property
     def _log_peak(self) -> FloatArray:
         """(m,) log of w h^(−D) of each centre as a share of the sum over all."""
-        peak = np.log(self.weight) - self.centres.shape[1] * np.log(self.width)
+        peak = np.log(self.weight) - self.centers.shape[1] * np.log(self.width)
         return np.asarray(peak - np.logaddexp.reduce(peak))
 
     @shared_property
     def _level(self) -> float:
         """log Σ w h^(−D) / Σ w."""
-        first = np.log(self.weight[0] / self.weight.sum()) - self.centres.shape[1] * np.log(self.width[0])
+        first = np.log(self.weight[0] / self.weight.sum()) - self.centers.shape[1] * np.log(self.width[0])
         return float(first - self._log_peak[0])
 
     @shared_property
@@ -138,7 +138,7 @@ class ScaledSums:
 
     def _make_octave(self, rows: IntArray) -> _Octave:
         width = float(self.width[rows].max())
-        points = clip_coordinates(self.centres[rows] / width)
+        points = clip_coordinates(self.centers[rows] / width)
         axes = strip_axes(points)
         points = reorder_axes(points, axes)
         middle = np.median(points, axis=0)

@@ -70,10 +70,10 @@ class _ScaledRows(NamedTuple):
         rows = np.asarray(rows, dtype=np.float64)
         # Twice, so that neither squares nor sums overflow.
         size = float(np.abs(rows - rows[0]).max())
-        centred = (rows - rows[0]) / size
-        centred -= np.average(centred, axis=0, weights=weight)
-        unit = float(np.sqrt(np.average(np.einsum("nd,nd->n", centred, centred), weights=weight)))
-        return cls(centred / unit, unit * size)
+        centered = (rows - rows[0]) / size
+        centered -= np.average(centered, axis=0, weights=weight)
+        unit = float(np.sqrt(np.average(np.einsum("nd,nd->n", centered, centered), weights=weight)))
+        return cls(centered / unit, unit * size)
 
 
 def effective_number(weight: FloatArray) -> float:

@@ -123,7 +123,7 @@ class LeaveOneOut:
         """Mean log density of the rows asked, by their weights."""
         return float(np.average(self.log_density(bandwidth, profile), weights=self.weight[self.asked]))
 
-    def neighbours(self, bandwidth: float, profile: Profile) -> FloatArray:
+    def neighbors(self, bandwidth: float, profile: Profile) -> FloatArray:
         """(m,) effective number of different neighbours, (Σ w k)² / Σ (w k)² over j ≠ i; 0 where there are none."""
 
         def number(share: FloatArray, _: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ class DenseSums:
     kernels are relative to that of c_j, so that no place is too far away.
     """
 
-    centres: FloatArray
+    centers: FloatArray
     weight: FloatArray
 
     def log_sum(self, Z: FloatArray) -> FloatArray:
@@ -41,7 +41,7 @@ class DenseSums:
     def _sums(self, Z: FloatArray, n_moments: int) -> KernelMoments:
         n, D = Z.shape
         Y, out = clip_coordinates(Z) - self._middle, KernelMoments.empty(n, n_moments, D)
-        size = max(16, _PAIRS_PER_BLOCK // len(self.centres))
+        size = max(16, _PAIRS_PER_BLOCK // len(self.centers))
         parts = [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
         def one(part: slice) -> None:
@@ -77,16 +77,16 @@ class DenseSums:
 
     @shared_property
     def _middle(self) -> FloatArray:
-        return np.asarray(np.median(self.centres, axis=0))
+        return np.asarray(np.median(self.centers, axis=0))
 
     @shared_property
     def _points(self) -> FloatArray:
-        return np.asarray(self.centres - self._middle)
+        return np.asarray(self.centers - self._middle)
 
     @shared_property
     def _products(self) -> FloatArray:
         """(m, D (D + 1)/2) products of two coordinates of each centre."""
-        first, second = np.triu_indices(self.centres.shape[1])
+        first, second = np.triu_indices(self.centers.shape[1])
         return np.asarray(self._points[:, first] * self._points[:, second])
 
     @shared_property

@@ -76,7 +76,7 @@ With ten thousand rows near a surface, balls take from a fifteenth of their time
 the same (a quarter), and with eight columns or more up to twice as long when all are; with fewer columns they are
 faster throughout. Counting neighbours by a k-d tree alone takes about as long as balls take in all."""
 
-_PATCHES_FROM_CENTRES = 500
+_PATCHES_FROM_CENTERS = 500
 """Centres in reach from which on patches are faster than sums over them."""
 
 
@@ -99,15 +99,15 @@ ACCURACY: dict[str, Accuracy] = {
 """Approximations by name."""
 
 
-def make_sums(centres: FloatArray, weight: FloatArray, accuracy: Accuracy) -> KernelSums:
+def make_sums(centers: FloatArray, weight: FloatArray, accuracy: Accuracy) -> KernelSums:
     """Sums over centres (m, D) with positive weights (m,), in the way that suits their number, dimension and extent."""
-    centres, weight = clip_coordinates(centres), np.asarray(weight, dtype=np.float64)
-    balls = BallSums(centres, weight, accuracy)
-    m, columns = centres.shape
-    share = share_within(centres, balls.reach)
+    centers, weight = clip_coordinates(centers), np.asarray(weight, dtype=np.float64)
+    balls = BallSums(centers, weight, accuracy)
+    m, columns = centers.shape
+    share = share_within(centers, balls.reach)
     if m < _COMPILED_FROM or (columns >= _DENSE_COLUMNS and share > _DENSE_SHARE):
-        return DenseSums(centres, weight)
-    return make_patched_sums(balls, centres) if accuracy.patches and share * m > _PATCHES_FROM_CENTRES else balls
+        return DenseSums(centers, weight)
+    return make_patched_sums(balls, centers) if accuracy.patches and share * m > _PATCHES_FROM_CENTERS else balls
 
 
 # ------------------------------------------------------------------------------------------------ in balls
@@ -117,7 +117,7 @@ def make_sums(centres: FloatArray, weight: FloatArray, accuracy: Accuracy) -> Ke
 class BallSums:
     """Sums over the centres in reach, found in strips, and over crowds of them."""
 
-    centres: FloatArray
+    centers: FloatArray
     weight: FloatArray
     accuracy: Accuracy
 
@@ -150,7 +150,7 @@ class BallSums:
         wild[rows] = self._fill_far(Y, rows, out)
         out = KernelMoments(out.log_sum, out.shift[:, :D], out.spread[:, :D, :D])
         for i in np.flatnonzero(wild).tolist():
-            out.put(i, moments_at_place(clip_coordinates(Z[i]), self.centres, self._log_weight))
+            out.put(i, moments_at_place(clip_coordinates(Z[i]), self.centers, self._log_weight))
         return out
 
     def _too_small(self, out: KernelMoments, rows: IntArray) -> BoolArray:
@@ -185,11 +185,11 @@ class BallSums:
 
     @shared_property
     def _axes(self) -> IntArray:
-        return strip_axes(self.centres)
+        return strip_axes(self.centers)
 
     @shared_property
     def _points(self) -> FloatArray:
-        return self._reorder(self.centres)
+        return self._reorder(self.centers)
 
     @shared_property
     def _middle(self) -> FloatArray:

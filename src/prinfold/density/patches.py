@@ -54,13 +54,13 @@ _ROWS_PER_PART = 2**14
 """Places of a part, when there are more; fewer come from a pass that is on threads itself."""
 
 
-def make_patched_sums(sums: KernelSums, centres: FloatArray) -> KernelSums:
+def make_patched_sums(sums: KernelSums, centers: FloatArray) -> KernelSums:
     """Sums that use patches where rows crowd; the sums as they are where few rows do, or in more than three columns."""
-    m, D = centres.shape
+    m, D = centers.shape
     if D not in _LEAST_ROWS_IN_PATCH:
         return sums
-    middle = np.median(centres, axis=0)
-    at = np.floor((centres - middle) / _SIDE_BANDWIDTHS)
+    middle = np.median(centers, axis=0)
+    at = np.floor((centers - middle) / _SIDE_BANDWIDTHS)
     order, first = sort_by_cell(at)
     counts = np.diff(np.append(first, m))
     crowded = counts >= _LEAST_ROWS_IN_PATCH[D]
@@ -84,7 +84,7 @@ class PatchedSums:
         order, first = sort_by_cell(np.floor(cells / _BLOCK_SIDE))
         self._block = np.empty(n, dtype=np.int64)
         self._block[order] = np.repeat(np.arange(len(first)), np.diff(np.append(first, n)))
-        self._centre = middle + _SIDE_BANDWIDTHS * (cells + 0.5)
+        self._center = middle + _SIDE_BANDWIDTHS * (cells + 0.5)
         self._made, self._lock = np.zeros(n, dtype=bool), Lock()
         self._base, self._coefficients = np.empty(n), np.empty((n, _fit_matrix(D).shape[1]))
 
@@ -126,7 +126,7 @@ class PatchedSums:
     def _fill(self, Y: FloatArray, patch: IntArray, out: KernelMoments) -> None:
         from prinfold.density._patches_jit import sum_patches
 
-        table = self._coefficients, self._base, self._centre, 0.5 * _SIDE_BANDWIDTHS, _DEGREE
+        table = self._coefficients, self._base, self._center, 0.5 * _SIDE_BANDWIDTHS, _DEGREE
 
         def one(first: int) -> None:
             sum_patches(Y, patch, first, min(first + _ROWS_PER_PART, len(Y)), *table, *out)

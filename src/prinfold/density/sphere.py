@@ -101,9 +101,9 @@ def likelihood(places: FloatArray, weight: FloatArray) -> float:
     if len(places) < 2:
         words = f"a bandwidth is found from at least two different rows, got n_samples = {len(places)}"
         raise InvalidDataError(Message(words, Advice("bandwidth", words="give a number as {}")))
-    centred = places - np.average(places, axis=0, weights=weight)
-    unit = float(np.sqrt(np.average(np.einsum("nd,nd->n", centred, centred), weights=weight)))
-    return unit * LeaveOneOutLikelihood.of(centred / unit, weight, dimension=2).bandwidth()
+    centered = places - np.average(places, axis=0, weights=weight)
+    unit = float(np.sqrt(np.average(np.einsum("nd,nd->n", centered, centered), weights=weight)))
+    return unit * LeaveOneOutLikelihood.of(centered / unit, weight, dimension=2).bandwidth()
 
 
 SPHERE_BANDWIDTHS: dict[str, Callable[[FloatArray, FloatArray], float]] = {

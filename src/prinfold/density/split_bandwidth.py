@@ -65,8 +65,8 @@ def split_bandwidth(
 
 def _halves(rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> Iterator[tuple[IntArray, IntArray]]:
     """Random halves of the rows, the same whatever the order, place, turn or units of the rows."""
-    centred = rows - np.average(rows, axis=0, weights=weight)
-    ranked = np.lexsort((*rows.T, np.einsum("nd,nd->n", centred, centred)))
+    centered = rows - np.average(rows, axis=0, weights=weight)
+    ranked = np.lexsort((*rows.T, np.einsum("nd,nd->n", centered, centered)))
     for _ in range(_SPLITS):
         drawn = ranked[rng.permutation(len(rows))]
         yield drawn[: len(rows) // 2], drawn[len(rows) // 2 :]

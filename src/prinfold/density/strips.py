@@ -63,20 +63,20 @@ class Crowds(NamedTuple):
 class PlaceGroups(NamedTuple):
     """Places in cells: ``rows`` (n,) is their order, and ``cuts`` (G + 1,) where each group begins.
 
-    All places of a group are within ``half`` (G,) of ``centre`` (G, D) along every axis, and need what is within the
+    All places of a group are within ``half`` (G,) of ``center`` (G, D) along every axis, and need what is within the
     root of ``square`` (G,) of them. Sums are relative to ``origin`` (G, D).
     """
 
     rows: IntArray
     cuts: IntArray
     origin: FloatArray
-    centre: FloatArray
+    center: FloatArray
     half: FloatArray
     square: FloatArray
 
     def part(self, some: slice) -> PlaceGroups:
         """The groups of a slice."""
-        of_each = (values[some] for values in (self.origin, self.centre, self.half, self.square))
+        of_each = (values[some] for values in (self.origin, self.center, self.half, self.square))
         return PlaceGroups(self.rows, self.cuts[some.start : some.stop + 1], *of_each)
 
     def for_each_part(self, work: Callable[[PlaceGroups], Any]) -> None:

@@ -66,11 +66,11 @@ def surface_of(model: Any) -> Any:
 
 
 def _gaussian_basis(basis: BoundGaussianBasis, model: Any) -> Spec:
-    n_bumps, weights = len(basis.centres), _weights(model)
+    n_bumps, weights = len(basis.centers), _weights(model)
     return {
         "kind": "radial",
         "function": "gaussian",
-        "centres": basis.centres,
+        "centers": basis.centers,
         "width": basis.width,
         "weights": weights[:n_bumps],
         "slope": weights[n_bumps:-1] if basis.linear else None,
@@ -83,7 +83,7 @@ def _process(basis: BoundProcess, model: Any) -> Spec:
     return {
         "kind": "radial",
         "function": basis.recipe.covariance,
-        "centres": basis.pivots,
+        "centers": basis.pivots,
         "width": basis.length,
         "weights": solve_triangular(basis.factor, weights[:n_pivots], trans="T", lower=True),
         "slope": weights[n_pivots:-1] if basis.recipe.linear else None,
@@ -128,7 +128,7 @@ def _node_map(surface: NodeMap, model: Any) -> Spec:
     units = surface.latent.node_units / surface.width
     return {
         "kind": "kernel",
-        "centres": surface.latent.embed(surface.latent.nodes[surface.won.occupied]) * units,
+        "centers": surface.latent.embed(surface.latent.nodes[surface.won.occupied]) * units,
         "weight": won.mass[:, 0],
         "power": 0,
         "reach": 1e300,
@@ -190,7 +190,7 @@ def _chart(chart: RidgeChart, model: Any) -> Spec:
     patches = chart.patches
     return {
         "kind": "patches",
-        "centres": patches.centres,
+        "centers": patches.centers,
         "coefficients": patches.coefficients,
         "bandwidth": patches.bandwidth,
         "offset": np.zeros(patches.coefficients.shape[2]),
@@ -253,7 +253,7 @@ def latent_of(latent: LatentSpace) -> Spec:
     found |= {"low": [float(each) for each in domain.low], "high": [float(each) for each in domain.high]}
     if isinstance(latent, Cloud):
         density = _density(latent) | {"bandwidth": latent.bandwidth}
-        density["centres"] = latent.centres / latent.bandwidth
+        density["centers"] = latent.centers / latent.bandwidth
         return {"kind": "region", **found, "density": density, "floor": log(latent.threshold)}
     assert isinstance(latent, Lattice | Points)
     return {"kind": "box", **found}
@@ -263,7 +263,7 @@ def _density(latent: Cloud) -> Spec:
     """Kernels at latent points; ``power`` is nil for a Gaussian."""
     profile = latent.profile
     return {
-        "centres": latent.centres,
+        "centers": latent.centers,
         "weight": latent.weight,
         "power": 0 if isinstance(profile, Gaussian) else profile.power,
         "reach": 1e300 if profile.reach == inf else float(profile.reach),

@@ -8,6 +8,7 @@ version before it, and store small files of that version under ``tests/fixtures`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 Body = dict[str, Any]
@@ -51,7 +52,22 @@ def _rename_part(items: Any, fields: Mapping[str, str], options: Mapping[str, Ma
     }
 
 
-MIGRATIONS: dict[int, Callable[[Body], Body]] = {}
+_WITH_BIAS = ("GTM", "GTMSequence", "MixedGTM", "PPS", "GaussianBasis", "HarmonicBasis")
+_CURVES = ("PrincipalCurve", "ProbabilisticCurve", "PolygonalCurve", "OrientedPointsCurve")
+
+AMERICAN = Renames(
+    fields={
+        **{name: {"penalise_bias": "penalize_bias"} for name in _WITH_BIAS},
+        **{name: {"begin": "root"} for name in _CURVES},
+        "SOM": {"neighbourhood": "neighborhood"},
+        "Cloud": {"centres": "centers"},
+        "PropertyLandscape": {"centre": "center"},
+    },
+    options={"GTMMixture": {"partition": {"centres": "centers"}}},
+)
+"""Names of version 2: spelled as scikit-learn spells them, and the root of a curve."""
+
+MIGRATIONS: dict[int, Callable[[Body], Body]] = {1: partial(rename, renames=AMERICAN)}
 """``{version: function}`` that turns the JSON of that version into the next one's."""
 
 FORMAT = len(MIGRATIONS) + 1

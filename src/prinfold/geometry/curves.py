@@ -101,14 +101,14 @@ def by_arc_length(points: FloatArray, spacing: float, closed: bool) -> EvenCurve
     Along the cells made of what comes back the length travelled is the coordinate, to 1e-4 of the whole.
     """
     cells = through(points, closed)
-    travelled, length = _lengths(cells)
+    traveled, length = _lengths(cells)
     steps = max(int(np.ceil(length / spacing)), 3 if closed else 1)
-    curve = _even_curve(cells, travelled, length, steps, closed)
+    curve = _even_curve(cells, traveled, length, steps, closed)
     for _ in range(_MOST_DOUBLINGS):
         if _is_even(curve, closed):
             break
         steps *= 2
-        curve = _even_curve(cells, travelled, length, steps, closed)
+        curve = _even_curve(cells, traveled, length, steps, closed)
     return curve
 
 
@@ -123,14 +123,14 @@ def _lengths(cells: Cells) -> tuple[FloatArray, float]:
     for node, weight in zip(nodes, weights, strict=True):
         speed = np.linalg.norm(inside.slope(begin + 0.5 * (1.0 + node) / _PARTS_PER_CELL), axis=1)
         total += 0.5 * weight * speed * inside.width / _PARTS_PER_CELL
-    travelled = np.cumsum(total)
-    return travelled, float(travelled[-1])
+    traveled = np.cumsum(total)
+    return traveled, float(traveled[-1])
 
 
-def _even_curve(cells: Cells, travelled: FloatArray, length: float, steps: int, closed: bool) -> EvenCurve:
+def _even_curve(cells: Cells, traveled: FloatArray, length: float, steps: int, closed: bool) -> EvenCurve:
     wanted = np.arange(steps if closed else steps + 1) * (length / steps)
-    before = np.concatenate([[0.0], travelled])
-    piece = np.minimum(np.searchsorted(travelled, wanted, side="left"), len(travelled) - 1)
+    before = np.concatenate([[0.0], traveled])
+    piece = np.minimum(np.searchsorted(traveled, wanted, side="left"), len(traveled) - 1)
     cell, part = np.divmod(piece, _PARTS_PER_CELL)
     size = before[piece + 1] - before[piece]
     share = (wanted - before[piece]) / np.where(size > 0, size, 1.0)

@@ -75,18 +75,18 @@ class Basins:
     """Points (V, D) with neighbours, to find those that are nearer to a row than all their neighbours."""
 
     def __init__(self, points: FloatArray, faces: IntArray) -> None:
-        self.centre = points.mean(axis=0)
-        self.neighbours = _neighbour_table(len(points), faces)
+        self.center = points.mean(axis=0)
+        self.neighbors = _neighbor_table(len(points), faces)
         # The surface bulges out of its mesh, so that faces reach a little farther than their edges.
-        reach = _MOST_BULGE * np.sqrt(_farthest(points, self.neighbours))
-        self.groups = Groups(points - self.centre, reach)
+        reach = _MOST_BULGE * np.sqrt(_farthest(points, self.neighbors))
+        self.groups = Groups(points - self.center, reach)
 
     def rivals(self, X: FloatArray, distance: FloatArray, wanted: int) -> tuple[IntArray, IntArray, IntArray]:
         """Rows, ranks and names of the points in basins, nearest first, that may lead nearer than ``distance`` (n,)."""
-        X = X - self.centre
+        X = X - self.center
         row, vertex, value = self.groups.within(X, distance)
         lowest = np.ones(len(row), dtype=bool)
-        for beside in self.neighbours[vertex].T:
+        for beside in self.neighbors[vertex].T:
             lowest &= self.groups.squared(X, row, beside) >= value
         row, vertex, value = row[lowest], vertex[lowest], value[lowest]
         order = np.lexsort((vertex, value, row))
@@ -96,15 +96,15 @@ class Basins:
         return row[first], rank[first], vertex[first]
 
 
-def _farthest(points: FloatArray, neighbours: IntArray) -> FloatArray:
+def _farthest(points: FloatArray, neighbors: IntArray) -> FloatArray:
     """(V,) largest squared distance to a neighbour."""
     out = np.zeros(len(points))
-    for beside in neighbours.T:
+    for beside in neighbors.T:
         np.maximum(out, squared_norms(points[beside] - points), out=out)
     return out
 
 
-def _neighbour_table(n_vertices: int, faces: IntArray) -> IntArray:
+def _neighbor_table(n_vertices: int, faces: IntArray) -> IntArray:
     """(V, most) neighbours of each vertex along the edges of faces; short rows are filled with the vertex itself."""
     q1 = faces.shape[1]
     pairs = np.concatenate([faces[:, [i, j]] for i in range(q1) for j in range(q1) if i != j] or [faces[:0, [0, 0]]])

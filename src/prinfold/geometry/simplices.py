@@ -57,28 +57,28 @@ class Soup:
     def __init__(self, vertices: FloatArray, faces: IntArray) -> None:
         self.vertices, self.faces = _check_soup(vertices, faces)
         # Far from the origin products of coordinates swamp differences: everything happens about the centre.
-        self.centre = self.vertices.mean(axis=0)
-        self.corners = (self.vertices - self.centre)[self.faces]
+        self.center = self.vertices.mean(axis=0)
+        self.corners = (self.vertices - self.center)[self.faces]
         self.by_products = self.vertices.shape[1] > max(_TREE_DIMENSIONS, self.faces.shape[1])
         self.layers, self.groups = list[_Layer](), None
         if not np.isfinite(self.vertices).all():
             return  # which is an error once there are rows
         if self.by_products:
-            centres, radii = _balls(self.corners)
-            self.groups = Groups(centres, radii)
+            centers, radii = _balls(self.corners)
+            self.groups = Groups(centers, radii)
         else:
             self.layers = _layers(self.corners)
 
     def nearest(self, X: FloatArray) -> Foot:
         """Foot of every row."""
-        rows = _check_rows(X, self.vertices) - self.centre
+        rows = _check_rows(X, self.vertices) - self.center
         best, face = np.full(len(rows), np.inf), np.zeros(len(rows), dtype=np.intp)
         if self.groups is not None:
             self._search_groups(self.groups, rows, face)
         for layer in self.layers:
             _search(rows, self.corners, layer, best, face)
         barycentric, points, squared = _feet_in_blocks(rows, self.corners, face)
-        return Foot(points + self.centre, face, barycentric, squared)
+        return Foot(points + self.center, face, barycentric, squared)
 
     def _search_groups(self, groups: Groups, rows: FloatArray, face: IntArray) -> None:
         """Fill in ``face`` in many dimensions: a row far from all faces, which rules out few groups, by products."""
@@ -89,7 +89,7 @@ class Soup:
         face[near] = _decide(rows[near], self.corners, i, f)
         if far.any():
             found = np.zeros(int(far.sum()), dtype=np.intp)
-            _search_products(rows[far], self.vertices - self.centre, self.faces, found)
+            _search_products(rows[far], self.vertices - self.center, self.faces, found)
             face[far] = found
 
 
@@ -198,20 +198,20 @@ class _Layer(NamedTuple):
 
 def _balls(corners: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Centres and radii of balls around the faces."""
-    centres = corners.mean(axis=1)
+    centers = corners.mean(axis=1)
     # A ball a rounding error too small would discard the true face.
-    return centres, np.sqrt(squared_norms(corners - centres[:, None]).max(axis=1)) * (1 + 1e-12)
+    return centers, np.sqrt(squared_norms(corners - centers[:, None]).max(axis=1)) * (1 + 1e-12)
 
 
 def _layers(corners: FloatArray) -> list[_Layer]:
     """Faces sorted into layers by octaves of size: one huge face must not loosen the bound of all small ones."""
-    centres, radii = _balls(corners)
+    centers, radii = _balls(corners)
     top = radii.max()
     octave = np.zeros(len(radii)) if top == 0 else np.floor(-np.log2(np.maximum(radii / top, 2.0**-8)) / 2)
     layers = []
     for level in np.unique(octave)[::-1]:
         index = np.flatnonzero(octave == level)
-        layers.append(_Layer(index, radii[index], float(radii[index].max()), cKDTree(centres[index])))
+        layers.append(_Layer(index, radii[index], float(radii[index].max()), cKDTree(centers[index])))
     return layers
 
 
@@ -282,8 +282,8 @@ def _search_products(rows: FloatArray, vertices: FloatArray, faces: IntArray, fa
     used, names = np.unique(faces, return_inverse=True)
     vertices, faces = vertices[used], names.reshape(faces.shape)
     corners = vertices[faces]
-    centres = corners.mean(axis=1)
-    radii = np.sqrt(squared_norms(corners - centres[:, None]).max(axis=1))
+    centers = corners.mean(axis=1)
+    radii = np.sqrt(squared_norms(corners - centers[:, None]).max(axis=1))
     scale = float(np.sqrt(squared_norms(vertices).max()))
     flat = _flatten(corners, scale)
     size = max(1, _DISTANCE_NUMBERS // (len(vertices) + len(faces)))
@@ -293,7 +293,7 @@ def _search_products(rows: FloatArray, vertices: FloatArray, faces: IntArray, fa
         slack = 1e-9 * (squared_norms(x) + scale**2)
         to_vertices = squared_distances(x, vertices)
         reach = np.sqrt(to_vertices.min(axis=1) + slack)
-        i, f = np.nonzero(squared_distances(x, centres) <= (reach[:, None] + radii) ** 2 + slack[:, None])
+        i, f = np.nonzero(squared_distances(x, centers) <= (reach[:, None] + radii) ** 2 + slack[:, None])
         estimate = _estimates(to_vertices, faces, flat, i, f)
         lowest = reach**2
         # A thin face's estimate is −inf, "look yourself", and must not hide the others.

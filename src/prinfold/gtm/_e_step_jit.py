@@ -116,21 +116,21 @@ def _weigh_group(
 weigh_group = register_jitable(_weigh_group)
 
 
-def _centred(row: FloatArray, offset: FloatArray, into: FloatArray) -> float:
+def _centered(row: FloatArray, offset: FloatArray, into: FloatArray) -> float:
     """Write row − offset, and return the square of what was written."""
     raise NotImplementedError
 
 
-@overload(_centred, jit_options={"fastmath": {"reassoc", "contract"}})
-def _centred_row(row: Any, offset: Any, into: Any) -> Any:
-    def centred(row: Any, offset: Any, into: Any) -> Any:
+@overload(_centered, jit_options={"fastmath": {"reassoc", "contract"}})
+def _centered_row(row: Any, offset: Any, into: Any) -> Any:
+    def centered(row: Any, offset: Any, into: Any) -> Any:
         square = 0.0
         for c in range(len(row)):
             into[c] = row[c] - offset[c]
             square += np.float64(into[c]) * np.float64(into[c])
         return square
 
-    return centred
+    return centered
 
 
 @compiled
@@ -138,7 +138,7 @@ def load_chosen(table: FloatArray, chosen: IntArray, offset: FloatArray, loaded:
     """(n, D + 2) −½‖t‖², t and 1 of some rows t of a table, less its offset: without the interpreter's lock."""
     last = loaded.shape[1] - 1
     for i in range(len(chosen)):
-        loaded[i, 0] = -0.5 * _centred(table[chosen[i]], offset, loaded[i][1:last])
+        loaded[i, 0] = -0.5 * _centered(table[chosen[i]], offset, loaded[i][1:last])
         loaded[i, last] = 1.0
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.gtm.node_selection import Part, RowBatch
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, GroupWeights, Posterior
-from prinfold.gtm.softmax import levelled_weights, relative_weights
+from prinfold.gtm.softmax import leveled_weights, relative_weights
 from prinfold.rows.rows import Rows, Selection
 
 Take = Callable[[Selection, Any, Posterior, IntArray | None, Any], None]
@@ -46,7 +46,7 @@ class Pass:
     def posterior(self, part: Part) -> tuple[Any, Posterior]:
         """Rows as the noise wants them, and their responsibilities by (3.7), up to the division by the sum."""
         loaded = self._loaded(part.rows)
-        n_nodes = len(self.nodes.centres)
+        n_nodes = len(self.nodes.centers)
         work = self._room(self.nodes.n_layers, len(loaded), n_nodes if part.near is None else len(part.near))
         total, log_sum = self._weigh(loaded, part.near, work)
         return loaded, Posterior(work[0], total, log_sum - np.log(n_nodes), work[1:])
@@ -66,7 +66,7 @@ class Pass:
             return total, own + largest + np.log(total)
         with np.errstate(over="ignore", invalid="ignore"):  # rows of which this comes true are found and computed anew
             constant = scaled.log_density(self.nodes, loaded, near, work)
-            total, far = levelled_weights(work[0], scaled.exponential(work.dtype))
+            total, far = leveled_weights(work[0], scaled.exponential(work.dtype))
             log_sum = constant + np.log(total, dtype=np.float64)
         if len(far):  # rows far from every node, or much nearer to one than the noise would have them
             # In double precision: squares of what is so far away may be too large for single.
@@ -119,7 +119,7 @@ class Visitor(Pass):
         """Group by group, of what was weighed together."""
         loaded, groups = self._loaded_batch(batch.rows), (batch.cuts, batch.near, batch.near_cuts)
         weights, total, log_sum = self._group_weights(loaded, groups)
-        log_likelihood, end = log_sum - np.log(len(self.nodes.centres)), 0
+        log_likelihood, end = log_sum - np.log(len(self.nodes.centers)), 0
         for some, (a, b) in zip(pairwise(batch.cuts), pairwise(batch.near_cuts), strict=True):
             rows = slice(*some)
             begin, end = end, end + (rows.stop - rows.start) * (b - a)
@@ -129,4 +129,4 @@ class Visitor(Pass):
 
 def n_entries(parts: Sequence[Part | RowBatch], nodes: AnyNodes) -> int:
     """About how many responsibilities a pass computes."""
-    return sum(part.n_entries(len(nodes.centres)) for part in parts)
+    return sum(part.n_entries(len(nodes.centers)) for part in parts)

@@ -63,7 +63,7 @@ class GTM(LatentGridModel):
         Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
         the units of the data to the power −2. ``"evidence"`` finds α and the noise by the evidence
         for them, from a few plain EM steps on; steps are then not stretched.
-    {penalise_bias}
+    {penalize_bias}
     {noise_floor}
     noise : str or noise model, default="isotropic"
         How rows scatter about the surface: ``"isotropic"``, ``"diagonal"`` (a variance for each column),
@@ -156,7 +156,7 @@ class GTM(LatentGridModel):
         latent: Any = None,
         regularization: float | None = None,
         prior_precision: float | str | None = None,
-        penalise_bias: bool = False,
+        penalize_bias: bool = False,
         noise_floor: float = 1e-6,
         noise: Any = "isotropic",
         trainer: Any = "batch",
@@ -174,7 +174,7 @@ class GTM(LatentGridModel):
         self.latent = latent
         self.regularization = regularization
         self.prior_precision = prior_precision
-        self.penalise_bias = penalise_bias
+        self.penalize_bias = penalize_bias
         self.noise_floor = noise_floor
         self.noise = noise
         self.trainer = trainer

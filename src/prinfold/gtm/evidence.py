@@ -35,7 +35,7 @@ class Curvature:
     """Eigenvalues of H_T, which give the evidence for every α at once.
 
     The free weights f are integrated out first: ``eigenvalues`` are those of the Schur complement H_pp − H_pf H_ff⁻¹
-    H_fp in the ``n_penalised`` others, and ``log_free`` is ln |H_ff|. Where no weight is free they are the λ of H_T
+    H_fp in the ``n_penalized`` others, and ``log_free`` is ln |H_ff|. Where no weight is free they are the λ of H_T
     itself. A matrix of ``copies`` equal blocks is given by one of them. Where columns have priors of their own, weights
     are measured in units in which α is the same for all.
     """
@@ -46,7 +46,7 @@ class Curvature:
     copies: int = 1
 
     @property
-    def n_penalised(self) -> int:
+    def n_penalized(self) -> int:
         """W of (5.17), the weights that the prior holds down."""
         return self.copies * len(self.eigenvalues)
 
@@ -95,7 +95,7 @@ def log_evidence(log_likelihood: float, prior_precision: float, roughness: float
                 Advice("prior_precision", "evidence", "{}"),
             )
         )
-    occam = bent.n_penalised * np.log(prior_precision) - bent.log_determinant(prior_precision)
+    occam = bent.n_penalized * np.log(prior_precision) - bent.log_determinant(prior_precision)
     return float(log_likelihood - 0.5 * prior_precision * roughness + 0.5 * occam)
 
 

@@ -78,8 +78,8 @@ def plain_recipe(
     nodes_asked_for = settings.nodes is not None or isinstance(settings.latent, LatentSpace)
     usual = Recipe(
         latent=partial(make_latent, settings.latent, settings.nodes, settings.n_components),
-        basis=partial(make_basis, settings.basis, settings.width, settings.penalise_bias),
-        centre=table_mean,
+        basis=partial(make_basis, settings.basis, settings.width, settings.penalize_bias),
+        center=table_mean,
         spread=partial(column_spread, noise_floor=settings.noise_floor),
         noise=noise,
         penalty=penalty,
@@ -214,7 +214,7 @@ def assemble(
 ) -> TrainingJob:
     """Put together what stays fixed while the surface is trained: rows, map, noise and penalty."""
     total = table.shape[0] if weight is None else float(weight.sum())
-    latent, offset = recipe.latent(total), recipe.centre(table, weight)
+    latent, offset = recipe.latent(total), recipe.center(table, weight)
     width = recipe.width * latent.n_nodes
     return make_job(recipe, latent, as_rows(table, offset, weight, width=width, gaps=has_gaps(table), errors=errors))
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import column_variances
+from prinfold.basis_maps.bases import carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import BoundProcess, GaussianProcess
 from prinfold.basis_maps.process_evidence import Spectrum, golden_section_maximum, spectrum
@@ -80,18 +81,18 @@ class ProcessPrior(PriorPenalty):
         return super().precision(n_values - self.freedom, error, roughness)
 
 
-def with_process_prior(model: GTMModel, basis: GaussianProcess, unit: float, *, penalised: bool) -> GTMModel:
+def with_process_prior(model: GTMModel, basis: GaussianProcess, unit: float, *, penalized: bool) -> GTMModel:
     """The model with the prior that its process brings along, if it does.
 
-    ``penalised`` says that the user set a penalty, which then takes the place of the variance. Columns with noise of
+    ``penalized`` says that the user set a penalty, which then takes the place of the variance. Columns with noise of
     their own may have units of their own too, in which no one variance makes sense; there the constant λ that the
     model has anyway does.
     """
-    if penalised and basis.variance is None:
+    if penalized and basis.variance is None:
         return model
     if basis.variance is None and model.noise.capabilities.columns is not None:
         return model
-    if penalised:
+    if penalized:
         raise InvalidParameterError(
             "a Gaussian process of a given variance has its penalty already; leave regularization and "
             "prior_precision at None, or variance at None"
@@ -101,11 +102,11 @@ def with_process_prior(model: GTMModel, basis: GaussianProcess, unit: float, *, 
     return replace(model, penalty=ProcessPrior(1.0 / variance, unit))
 
 
-def has_open_numbers(basis: Any, *, penalised: bool) -> bool:
+def has_open_numbers(basis: Any, *, penalized: bool) -> bool:
     """Whether a basis is a process some of whose numbers only its evidence would tell."""
-    if not isinstance(basis, GaussianProcess):
+    if not carries_prior(basis):
         return False
-    return basis.length_scale is None or (basis.variance is None and not penalised)
+    return basis.length_scale is None or (basis.variance is None and not penalized)
 
 
 def with_process(
@@ -115,10 +116,10 @@ def with_process(
 
     A penalty that the user set takes the place of the variance; the evidence is that of the process itself.
     """
-    penalised = regularization is not None or prior_precision not in (None, "evidence")
+    penalized = regularization is not None or prior_precision not in (None, "evidence")
 
     def with_prior(model: GTMModel, rows: Rows) -> GTMModel:
-        return with_process_prior(model, process, float(column_variances(rows).mean()), penalised=penalised)
+        return with_process_prior(model, process, float(column_variances(rows).mean()), penalized=penalized)
 
     def attributes(job: TrainingJob, tuned: TunedState) -> dict[str, Any]:
         return recipe.attributes(job._replace(model=tuned.model, basis=tuned.process), tuned.state)

@@ -85,7 +85,7 @@ class LatentGridModel(PrincipalManifold):
         "latent": nothing | one_of(LATENTS) | instance_of(LatentSpace, words="a latent space"),
         "regularization": nothing | real(0),
         "prior_precision": nothing | real(0),
-        "penalise_bias": flag,
+        "penalize_bias": flag,
         "noise_floor": real(0, above=True),
         "init": one_of(STARTS) | instance_of(np.ndarray, words="an array of latent coordinates"),
         "max_iter": integer(0),
@@ -452,7 +452,7 @@ class LatentGridModel(PrincipalManifold):
         require_parts({"a finite surface": bool(np.isfinite(surface.nodes(self.weights_)).all())})
         self._model = self._remake_model(surface, self._kept_spread())
         if carries_prior(self.basis_):
-            self._model = with_process_prior(self._model, self.basis_, 1.0, penalised=self.basis_.variance is None)
+            self._model = with_process_prior(self._model, self.basis_, 1.0, penalized=self.basis_.variance is None)
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         """The model of what was fitted, on reading a file."""

@@ -32,7 +32,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.model import GTMModel, visit_each, visit_parts
 from prinfold.gtm.node_selection import whole
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, PairedLogDensity, Parameters, Posterior
-from prinfold.latent import Hexagons, LatentSpace, Lattice, Sphere
+from prinfold.latent import LatentSpace, Lattice, Sphere
 from prinfold.latent.base import NO_RESULTANT
 from prinfold.latent.subdivision import Subdivision
 from prinfold.rows.rows import Rows, Selection, cut_for
@@ -156,7 +156,7 @@ class Refinement:
 
 def _is_product(latent: LatentSpace) -> bool:
     """Whether nodes are all combinations of places along axes, as those of hexagons are not."""
-    return isinstance(latent, Lattice) and not isinstance(latent, Hexagons)
+    return bool(latent.axes)
 
 
 def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | None:
@@ -216,8 +216,8 @@ def cell_widths(surface: BasisMap, noise: AnyNoise, parameters: Parameters) -> F
 def _widths(noise: AnyNoise, state: AnyNodes, some: IntArray, steps: FloatArray) -> FloatArray:
     """(k, Q) the widths of some cells, given the steps (k, D, Q) from their nodes to the next ones."""
     k, _, Q = steps.shape
-    centres = state.centres[some]
-    rows = np.concatenate([centres, *(centres + 0.5 * steps[:, :, q] for q in range(Q))])
+    centers = state.centers[some]
+    rows = np.concatenate([centers, *(centers + 0.5 * steps[:, :, q] for q in range(Q))])
     work = np.empty((state.n_layers, len(rows), k))
     own = state.log_density(noise.load(rows), some, work)
     density = (work[0][np.arange(len(rows)), np.tile(np.arange(k), 1 + Q)] + own).reshape(1 + Q, k)

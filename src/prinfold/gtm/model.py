@@ -149,7 +149,7 @@ def _planned_sums(
     return sum_parts(model, rows, nodes, parts), hint
 
 
-def summarise(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics:
+def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics:
     """The sums over all rows with every node: the dense E-step, to which the planned one is held."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     return sum_parts(model, rows, nodes, whole(rows))

@@ -27,7 +27,7 @@ class Balls(NamedTuple):
     single precision and in a ``unit``, those of ball g from ``starts[g]`` to ``starts[g + 1]``.
     """
 
-    centre: FloatArray
+    center: FloatArray
     radius: FloatArray
     frame: FloatArray
     within: FloatArray
@@ -40,7 +40,7 @@ class Balls(NamedTuple):
         """Those of a slice."""
         starts = None if self.starts is None else self.starts[part.start : part.stop + 1]
         radii = self.radius[part], self.frame, self.within[part], self.beside[part]
-        return Balls(self.centre[part], *radii, self.seen, starts, self.unit)
+        return Balls(self.center[part], *radii, self.seen, starts, self.unit)
 
 
 def split_radii(delta: FloatArray, begin: IntArray, frame: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -78,7 +78,7 @@ def rise_bounds(Y: FloatArray, balls: Balls, least: float = -inf) -> FloatArray:
     are, so the smallest is taken.
     """
     half_square = 0.5 * np.einsum("kd,kd->k", Y, Y)
-    rise = balls.centre @ Y.T
+    rise = balls.center @ Y.T
     rise -= half_square
     best = rise.argmax(axis=1)
     rise -= rise[np.arange(len(best)), best][:, None]

@@ -201,9 +201,9 @@ def plan_once(
 def _share_of_nodes(bound: Bound, nodes: AnyNodes, rows: Rows) -> float:
     """Which share of the nodes matters to a row, by the mean of a few: bounds of balls without a radius are exact."""
     some = np.unique(np.linspace(0, rows.n_rows - 1, _PROBED_ROWS).astype(np.intp))
-    centre = rows.block(some).astype(np.float64, copy=False)
+    center = rows.block(some).astype(np.float64, copy=False)
     nil, none = np.zeros(len(some)), np.empty((rows.n_columns, 0))
-    found = bound(nodes, Balls(centre, nil, none, nil, nil), -inf)
+    found = bound(nodes, Balls(center, nil, none, nil, nil), -inf)
     return float((~(found <= np.log(LOST / found.shape[1]))).mean())
 
 
@@ -212,7 +212,7 @@ def _dense(noise: AnyNoise, nodes: AnyNodes, rows: Rows, compiled: bool) -> Sequ
     sums = noise.capabilities.compiled
     if not compiled or sums is None or not sums.dense:
         return whole(rows)
-    every = np.arange(len(nodes.centres))
+    every = np.arange(len(nodes.centers))
     cuts = np.array([0, len(every)])
     return [RowBatch(part, np.array([0, part.stop - part.start]), every, cuts) for part in rows.slices]
 
@@ -276,7 +276,7 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
     order: IntArray = np.asarray(np.lexsort((distance, label)), dtype=np.int32 if rows.n_rows < 2**31 else np.int64)
     starts = _cut(label[order])
     n_groups, frame = len(starts) - 1, _axes_of(anchors, fine)
-    centre, radii = np.empty((n_groups, rows.n_columns)), np.empty((3, n_groups))
+    center, radii = np.empty((n_groups, rows.n_columns)), np.empty((3, n_groups))
     seen = np.empty((rows.n_rows, frame.shape[1]), dtype=np.float32) if fine else None
     unit = float(np.abs(anchors).max()) or 1.0
 
@@ -284,15 +284,15 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
         cuts = starts[part.start : part.stop + 1]
         block = rows.block(order[cuts[0] : cuts[-1]]).astype(np.float64, copy=False)
         sizes, begin = np.diff(cuts), cuts[:-1] - cuts[0]
-        centre[part] = np.add.reduceat(block, begin, axis=0) / sizes[:, None]
-        delta = block - np.repeat(centre[part], sizes, axis=0)
+        center[part] = np.add.reduceat(block, begin, axis=0) / sizes[:, None]
+        delta = block - np.repeat(center[part], sizes, axis=0)
         radii[:, part], within = split_radii(delta, begin, frame)
         if seen is not None:
             with np.errstate(over="ignore"):  # rows too far away for single precision are known by their radius
                 seen[cuts[0] : cuts[-1]] = within / unit
 
     for_each_block(some_groups, _runs(starts))
-    return RowGroups(order, starts, Balls(centre, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
+    return RowGroups(order, starts, Balls(center, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
 
 
 def near_nodes(bound: Bound, nodes: AnyNodes, groups: RowGroups) -> Near:
@@ -302,10 +302,10 @@ def near_nodes(bound: Bound, nodes: AnyNodes, groups: RowGroups) -> Near:
     log(LOST / K) each, or bounds whose exponentials sum to less than LOST, so that they hold less than LOST
     together, and the log-likelihood loses less than −log(1 − LOST) of it.
     """
-    at_once = max(1, _BOUNDS_AT_ONCE // len(nodes.centres))
+    at_once = max(1, _BOUNDS_AT_ONCE // len(nodes.centers))
     chunks = [slice(i, min(i + at_once, len(groups))) for i in range(0, len(groups), at_once)]
     found: dict[int, tuple[IntArray, IntArray]] = {}
-    negligible = float(np.log(LOST / (2 * len(nodes.centres))))  # left out whatever the others are
+    negligible = float(np.log(LOST / (2 * len(nodes.centers))))  # left out whatever the others are
 
     def one_chunk(some: slice) -> None:
         found[some.start] = _keep(bound(nodes, groups.balls.some(some), negligible), groups.fine)

@@ -176,7 +176,7 @@ def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Gener
     node = rng.integers(model.surface.latent.n_nodes, size=n)
     nodes, shares = model.noise.at_nodes(model.surface, parameters), model.noise.capabilities.node_shares
     if shares is not None:  # nodes that are not alike
-        node = rng.choice(len(nodes.centres), size=n, p=shares.of(nodes))
+        node = rng.choice(len(nodes.centers), size=n, p=shares.of(nodes))
     return nodes.draw(node, rng), node
 
 

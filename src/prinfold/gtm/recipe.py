@@ -74,7 +74,7 @@ class Recipe:
         Weight of the rows → latent space.
     basis : function
         Latent space → recipe of the basis.
-    centre : function
+    center : function
         Table and weights → what is taken off the rows, (D,).
     spread : function
         Rows → how far their columns spread, and the least noise that they may have.
@@ -110,7 +110,7 @@ class Recipe:
 
     latent: Callable[[float], LatentSpace]
     basis: Callable[[LatentSpace], Basis]
-    centre: Callable[[FloatArray, FloatArray | None], FloatArray]
+    center: Callable[[FloatArray, FloatArray | None], FloatArray]
     spread: Callable[[Rows], ColumnSpread]
     noise: MakeNoise
     penalty: Penalty

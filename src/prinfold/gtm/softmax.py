@@ -63,7 +63,7 @@ def relative_weights(log_weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     return largest, _row_sums(log_weight)
 
 
-def levelled_weights(log_weight: FloatArray, exponential: Exponential = NATURAL) -> tuple[FloatArray, IntArray]:
+def leveled_weights(log_weight: FloatArray, exponential: Exponential = NATURAL) -> tuple[FloatArray, IntArray]:
     """Turn log weights (n, K) that are already near zero for the best component into weights, **in place**.
 
     They are in the unit that ``exponential`` takes.

@@ -114,29 +114,29 @@ class KernelManifold(PrincipalManifold):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _profile(self, n_centres: int) -> Gaussian | Power:
+    def _profile(self, n_centers: int) -> Gaussian | Power:
         """The kernel for a number of latent points: of many, pairs far apart should cost nothing."""
         profile = PROFILES[self.kernel]
-        return Gaussian(GAUSSIAN_CUT) if profile == Gaussian() and n_centres > _TRUNCATED_FROM else profile
+        return Gaussian(GAUSSIAN_CUT) if profile == Gaussian() and n_centers > _TRUNCATED_FROM else profile
 
     def _surface_attributes(
-        self, centres: FloatArray, values: FloatArray, weight: FloatArray, name: IntArray, offset: FloatArray
+        self, centers: FloatArray, values: FloatArray, weight: FloatArray, name: IntArray, offset: FloatArray
     ) -> dict[str, Any]:
-        """Fitted attributes from latent points ``centres`` (m, Q) with ``values`` (m, D) + ``offset`` (D,).
+        """Fitted attributes from latent points ``centers`` (m, Q) with ``values`` (m, D) + ``offset`` (D,).
 
         ``name`` (n,) says which of them belongs to each training row. Rows outside the domain have the coordinate
         on its edge that is nearest, or nearly so.
         """
-        profile, weight = self._profile(len(centres)), np.asarray(weight, dtype=np.float64)
-        density = np.exp(Mixture(centres, weight, profile).log_density(centres))
-        latent = Cloud(centres, weight, profile, make_threshold(self.threshold).level(density, weight))
+        profile, weight = self._profile(len(centers)), np.asarray(weight, dtype=np.float64)
+        density = np.exp(Mixture(centers, weight, profile).log_density(centers))
+        latent = Cloud(centers, weight, profile, make_threshold(self.threshold).level(density, weight))
         return {
             "latent_": latent,
-            "embedding_": latent.domain.retract(latent.centres)[name],
+            "embedding_": latent.domain.retract(latent.centers)[name],
             "values_": values,
             "offset_": offset,
             "n_features_in_": values.shape[1],
-            "_model": KernelMap(latent.centres, values, latent.weight, profile),
+            "_model": KernelMap(latent.centers, values, latent.weight, profile),
         }
 
     def _point(self, Z: FloatArray) -> FloatArray:
@@ -167,7 +167,7 @@ class KernelManifold(PrincipalManifold):
         check_parameters(self, self._constraints)
         require_parts(self._file_requirements())
         latent = self.latent_
-        self._model = KernelMap(latent.centres, self.values_, latent.weight, latent.profile)
+        self._model = KernelMap(latent.centers, self.values_, latent.weight, latent.profile)
 
     def _n_value_columns(self) -> int:
         return int(self.n_features_in_)
@@ -177,7 +177,7 @@ class KernelManifold(PrincipalManifold):
         latent: Any = self.latent_
         if type(latent) is not Cloud:
             return {"latent points with a density": False}
-        m, D, Q = len(latent.centres), self._n_value_columns(), latent.n_columns
+        m, D, Q = len(latent.centers), self._n_value_columns(), latent.n_columns
         embedding = np.asarray(self.embedding_)
         placed = is_finite_array(self.embedding_) and embedding.ndim == 2 and embedding.shape[1] == Q
         return {
@@ -198,12 +198,12 @@ def _node_starts(rows: FloatArray, nodes: FloatArray, latent: LatentSpace) -> Fl
 def _draw(latent: Cloud, n: int, rng: np.random.Generator) -> FloatArray:
     """(n, Q) draws from the latent density, kept if they fall inside the domain."""
     share = latent.weight / latent.weight.sum()
-    kept, wanted = latent.centres[:0], n
+    kept, wanted = latent.centers[:0], n
     for round_ in range(_MOST_DRAWING_ROUNDS):
         if wanted <= 0:
             break
         drawn = rng.choice(len(share), size=wanted, p=share)
-        Z: FloatArray = latent.centres[drawn] + latent.profile.draw(rng, wanted, latent.n_columns)
+        Z: FloatArray = latent.centers[drawn] + latent.profile.draw(rng, wanted, latent.n_columns)
         # A region of single points has no volume to hit.
         Z = latent.domain.retract(Z) if round_ == _MOST_DRAWING_ROUNDS - 1 else Z[latent.domain.height(Z) >= 0]
         kept = np.concatenate([kept, Z])

@@ -83,7 +83,7 @@ class Span:
     share: FloatArray
     basis: FloatArray
 
-    def centred(self, values: FloatArray) -> FloatArray:
+    def centered(self, values: FloatArray) -> FloatArray:
         """Kernel values (m, n) against the training rows, about the mean feature."""
         own = values @ self.share
         return np.asarray(values - own[:, None] - self.column_mean + self.share @ self.column_mean)
@@ -101,7 +101,7 @@ class KernelFeatures:
         return np.zeros(self.span.basis.shape[1])
 
     def coordinates(self, table: FloatArray) -> FloatArray:
-        return self.span.centred(self._values(table)) @ self.span.basis
+        return self.span.centered(self._values(table)) @ self.span.basis
 
     def beyond(self, table: FloatArray) -> FloatArray:
         if self.kernel is None:  # a row's kernel value with itself is not among those given
@@ -109,7 +109,7 @@ class KernelFeatures:
         span, values = self.span, self._values(table)
         itself = np.array([float(np.squeeze(self.kernel(row, row))) for row in table[:, None]])
         length = itself - 2.0 * values @ span.share + span.share @ span.column_mean
-        within = np.square(span.centred(values) @ span.basis).sum(axis=1)
+        within = np.square(span.centered(values) @ span.basis).sum(axis=1)
         return np.asarray(np.maximum(length - within, 0.0))
 
     def _values(self, table: FloatArray) -> FloatArray:
@@ -133,7 +133,7 @@ def kernel_features(kernel: Kernel | None, rows: FloatArray, weight: FloatArray)
         )
     share = weight / weight.sum()
     flat = Span(rows, values @ share, share, np.empty((len(values), 0)))
-    spectrum, vectors = eigh(flat.centred(0.5 * (values + values.T)))
+    spectrum, vectors = eigh(flat.centered(0.5 * (values + values.T)))
     largest = float(max(spectrum[-1], 0.0))
     if spectrum[0] < -_NEGATIVE_EIGENVALUE_SHARE * max(largest, np.finfo(float).tiny):
         raise InvalidDataError(

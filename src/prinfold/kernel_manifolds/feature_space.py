@@ -109,7 +109,7 @@ class FeatureSpaceManifold(TrainedKernelManifold):
                     remedy,
                 )
             )
-        return KernelMap(self._model.centres, self.span_.rows, self._model.weight, self._model.profile)
+        return KernelMap(self._model.centers, self.span_.rows, self._model.weight, self._model.profile)
 
     def _n_value_columns(self) -> int:
         return int(self.n_features_in_ if self.span_ is None else self.span_.basis.shape[1])
@@ -118,7 +118,7 @@ class FeatureSpaceManifold(TrainedKernelManifold):
         """Requirements on a model read from a file: coordinates in feature space belong to its latent points."""
         require_parts(super()._file_requirements())
         span: Any = self.span_
-        m = len(self.latent_.centres)
+        m = len(self.latent_.centers)
         fits = type(span) is Span and {len(span.rows), len(span.column_mean), len(span.share), len(span.basis)} == {m}
         named = self.feature_kernel is None if span is None else self.feature_kernel is not None
         return {"a feature space that fits its kernel and latent points": named and (span is None or fits)}

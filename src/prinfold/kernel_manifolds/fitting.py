@@ -21,8 +21,8 @@ from prinfold.validation.tables import check_table, check_weight
 _UNPREDICTED_SHARE = 0.99
 """Unpredicted share of the variance from which on the surface is no better than the mean."""
 
-_LOST_NEIGHBOUR_WEIGHT = 1e-9
-_LONELY_NEIGHBOUR_WEIGHT = 1e-3
+_LOST_NEIGHBOR_WEIGHT = 1e-9
+_LONELY_NEIGHBOR_WEIGHT = 1e-3
 """Weight of a latent point's neighbours, in units of its own, below which it has none but for rounding, and below which
 those it has do not count."""
 
@@ -97,7 +97,7 @@ class TrainedKernelManifold(KernelManifold):
         if self.n_features_in_ < self.n_components:
             words = f"a surface of {self.n_components} dimensions in {self.n_features_in_} column(s) is not determined"
             found.append((Message(words, Advice("n_components", self.n_features_in_)), DegenerateWarning))
-        if len(self.latent_.centres) == 1:
+        if len(self.latent_.centers) == 1:
             words = "all rows are equal, so that the surface is a single point. Give rows that differ"
             found.append((words, DegenerateWarning))
         found += [(words, DegenerateWarning) for words in self._latent_warnings()]
@@ -110,19 +110,19 @@ class TrainedKernelManifold(KernelManifold):
 
     def _latent_warnings(self) -> list[str]:
         """Warnings about the fitted latent points."""
-        found, centres = list[str](), self.latent_.centres
-        if len(centres) > 1 and self.history_["objective"][-1] < -_UNPREDICTED_SHARE:
+        found, centers = list[str](), self.latent_.centers
+        if len(centers) > 1 and self.history_["objective"][-1] < -_UNPREDICTED_SHARE:
             change = Advice("init", words="try another start ({})"), Advice("bandwidth", words="another {}")
             found.append(Message("the surface predicts rows no better than their mean does", *change))
         others = (
-            np.exp(self._model.mixture.log_density(centres)) * self.latent_.weight.sum() / self.latent_.weight - 1.0
+            np.exp(self._model.mixture.log_density(centers)) * self.latent_.weight.sum() / self.latent_.weight - 1.0
         )
-        lost = int((others < _LOST_NEIGHBOUR_WEIGHT).sum()) if self._model.mixture.profile.reach < inf else 0
-        if len(centres) > 1 and np.median(others) < _LONELY_NEIGHBOUR_WEIGHT:
+        lost = int((others < _LOST_NEIGHBOR_WEIGHT).sum()) if self._model.mixture.profile.reach < inf else 0
+        if len(centers) > 1 and np.median(others) < _LONELY_NEIGHBOR_WEIGHT:
             words = "most latent points have no neighbours, so that the surface passes through every row"
             found.append(Message(words, Advice("bandwidth", words="take a wider {}")))
         elif lost:
-            words = f"{lost} of {len(centres)} latent points have no neighbours within reach of the kernel"
+            words = f"{lost} of {len(centers)} latent points have no neighbours within reach of the kernel"
             advice = Advice("bandwidth", words="take a wider {}"), Advice("kernel", "gaussian", "{}")
             found.append(Message(f"{words}, so that nothing predicts their rows", *advice))
         used = self.candidates_.neighbors[self.candidates_.neighbors > 0].tolist()

@@ -259,7 +259,7 @@ class KMM(TrainedKernelManifold):
             self._setting(len(chosen)),
             kmm_training.ValidationRows(Y[held], rows.weight[held]),
             starts=names,
-            sizes=kmm_training.NEIGHBOURHOOD_SIZES
+            sizes=kmm_training.NEIGHBORHOOD_SIZES
             if self.n_neighbors is None
             else np.atleast_1d(self.n_neighbors).tolist(),
             given=None if given is None else given[chosen],
@@ -278,7 +278,7 @@ class KMM(TrainedKernelManifold):
 
     def _file_requirements(self) -> dict[str, bool]:
         require_parts(super()._file_requirements())
-        shape = self.latent_.centres.shape
+        shape = self.latent_.centers.shape
         parameters = np.asarray(self.parameters_)
         return {
             f"parameters of shape {shape}": parameters.shape == shape and bool(np.isfinite(parameters).all()),

@@ -37,7 +37,7 @@ from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.radial_kernels import Profile
 from prinfold.rows.rows import as_rows
 
-NEIGHBOURHOOD_SIZES = (4, 6, 10, 15, 25)
+NEIGHBORHOOD_SIZES = (4, 6, 10, 15, 25)
 """Neighbourhood sizes compared by default. The smallest matters: on noisy rolls Isomap takes short cuts by six
 neighbours where it takes none by four, and the residual tells them apart."""
 
@@ -93,7 +93,7 @@ BANDWIDTH_RULES: dict[str, Callable[[FloatArray], FloatArray]] = {
 """Readings of "the average distance between k nearest neighbours": over all k of a row, or to the last of them."""
 
 
-def neighbour_distance(X: FloatArray, weight: FloatArray, k: int, rule: str) -> float:
+def neighbor_distance(X: FloatArray, weight: FloatArray, k: int, rule: str) -> float:
     """Average over rows X (n, D) of the distance to their k nearest others; 1 where there is no distance at all."""
     from sklearn.neighbors import NearestNeighbors  # deferred: importing it takes longer than small fits
 
@@ -126,7 +126,7 @@ class KMMSetting:
 
     def coordinates(self, Y: FloatArray, weight: FloatArray, k: int) -> CoordinateMap:
         """f but for its parameters, with the bandwidth that k neighbours give."""
-        h = self.data_bandwidth or neighbour_distance(Y, weight, k, self.bandwidth_rule)
+        h = self.data_bandwidth or neighbor_distance(Y, weight, k, self.bandwidth_rule)
         return CoordinateMap(Y, weight, h, self.truncation)
 
 
@@ -282,7 +282,7 @@ def _scale_embedding(
             known[k] = KernelMaps.of(setting.coordinates(Y, weight, k), setting, held)
         maps = known[k]
         X = maps.averaged.latent(Z)
-        h = setting.latent_bandwidth or neighbour_distance(X, weight, k, setting.bandwidth_rule) / setting.profile.width
+        h = setting.latent_bandwidth or neighbor_distance(X, weight, k, setting.bandwidth_rule) / setting.profile.width
         residual = maps.residual(Z / h)
         if not np.isfinite(residual):
             raise InvalidDataError(f"its residual is {residual}")

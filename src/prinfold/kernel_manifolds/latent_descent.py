@@ -87,7 +87,7 @@ _DENSE_ROWS = 512
 1000 a gradient took half as long again as with the sparse form."""
 
 
-class Parametrisation(Protocol):
+class Parametrization(Protocol):
     """A linear map from parameters P (n, Q) to latent points X (n, Q)."""
 
     def latent(self, P: FloatArray) -> FloatArray:
@@ -156,7 +156,7 @@ class LatentDescent:
     problem: RegressionProblem
     descent: Descent
     term: MassTerm | None = None
-    parameters: Parametrisation = FreePoints()  # noqa: RUF009 - it holds nothing
+    parameters: Parametrization = FreePoints()  # noqa: RUF009 - it holds nothing
     measured: Measure | None = None
 
     def begin(self, P: FloatArray) -> LatentState:
@@ -241,7 +241,7 @@ def train_latent_points(
     tol: float,
     listeners: Sequence[Any] = (),
     term: MassTerm | None = None,
-    parameters: Parametrisation | None = None,
+    parameters: Parametrization | None = None,
     measured: Measure | None = None,
 ) -> Outcome[LatentState]:
     """Minimise the error from parameters P, the latent points themselves by default; the rule says when to end."""

@@ -101,10 +101,10 @@ class KernelRegression:
         share = cells.share
         return (cells if share < _SPARSE_SHARE else None), share
 
-    def _near_target(self, neighbours: float) -> Target:
+    def _near_target(self, neighbors: float) -> Target:
         """The target as rows or inner products, whichever costs less with so many rows within reach of each."""
         target = self.target
-        worth = (columns * neighbours for rows, columns in _GRAM_COLUMNS.items() if target.n_rows <= rows)
+        worth = (columns * neighbors for rows, columns in _GRAM_COLUMNS.items() if target.n_rows <= rows)
         return target.gram if next(worth, inf) < target.n_columns else target
 
     @cached_property

@@ -44,7 +44,7 @@ _MOST_TRIALS = 80
 
 
 @dataclass(frozen=True)
-class NeighbourFloor:
+class NeighborFloor:
     """A minimum for the effective number of neighbours, held by the ``quantile`` of it over the rows."""
 
     minimum: float = MIN_NEIGHBORS
@@ -52,11 +52,11 @@ class NeighbourFloor:
 
     def of(self, rows: LeaveOneOut, bandwidth: float, profile: Profile) -> float:
         """The ``quantile`` of the effective number of neighbours at a bandwidth."""
-        return float(np.quantile(rows.neighbours(bandwidth, profile), self.quantile))
+        return float(np.quantile(rows.neighbors(bandwidth, profile), self.quantile))
 
-    def within(self, rows: LeaveOneOut, profile: Profile) -> NeighbourFloor:
+    def within(self, rows: LeaveOneOut, profile: Profile) -> NeighborFloor:
         """The floor, lowered to half of the number of neighbours that a kernel over all rows gives."""
-        return NeighbourFloor(min(self.minimum, 0.5 * self.of(rows, 1e3 * rows.range()[1], profile)), self.quantile)
+        return NeighborFloor(min(self.minimum, 0.5 * self.of(rows, 1e3 * rows.range()[1], profile)), self.quantile)
 
     def bandwidth(self, rows: LeaveOneOut, profile: Profile) -> float:
         """The least bandwidth that keeps the minimum, by bisection to a thousandth."""
@@ -84,7 +84,7 @@ class ScaleSearch:
     weight: FloatArray
     profile: Profile
     bandwidth: float | None
-    floor: NeighbourFloor
+    floor: NeighborFloor
 
     def among(self, some: IntArray, index: IntArray, error_of: ErrorOf) -> ScaleSearch:
         """The search over some of the distinct rows; ``index`` (n,) gives the distinct row that each row equals."""
@@ -117,7 +117,7 @@ class ScaleSearch:
         return ScaledCoordinates(Z * scales, scales, error, error)
 
     def _search(
-        self, Z: FloatArray, live: BoolArray, first: ScaledCoordinates, floor: NeighbourFloor
+        self, Z: FloatArray, live: BoolArray, first: ScaledCoordinates, floor: NeighborFloor
     ) -> tuple[FloatArray, float]:
         """Scales of the axes with extent by direct search, and the error; never worse than ``first``."""
         best = first.scales, first.error

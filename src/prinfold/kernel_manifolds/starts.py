@@ -28,10 +28,10 @@ from prinfold.base.starting_points import (
 )
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
-from prinfold.kernel_manifolds.start_scales import Error, ErrorOf, NeighbourFloor, ScaledCoordinates, ScaleSearch
+from prinfold.kernel_manifolds.start_scales import Error, ErrorOf, NeighborFloor, ScaledCoordinates, ScaleSearch
 from prinfold.numerics.radial_kernels import Profile
 
-NEIGHBOURHOOD_SIZES = (4, 6, 8, 10, 12, 14)
+NEIGHBORHOOD_SIZES = (4, 6, 8, 10, 12, 14)
 """Neighbourhood sizes tried; Meinicke et al. take 4 to 14 for a spiral and 2 to 21 for digits."""
 
 LARGE_TABLE_SIZES = (6, 10, 14)
@@ -132,7 +132,7 @@ class UKRStart(NamedTuple):
 
 def default_sizes(n: int) -> tuple[int, ...]:
     """Neighbourhood sizes to try for n rows."""
-    return NEIGHBOURHOOD_SIZES if n <= _MOST_COMPARED_ROWS else LARGE_TABLE_SIZES
+    return NEIGHBORHOOD_SIZES if n <= _MOST_COMPARED_ROWS else LARGE_TABLE_SIZES
 
 
 def choose_start(
@@ -143,10 +143,10 @@ def choose_start(
     profile: Profile,
     *,
     starts: Sequence[str] = ("pca", "lle"),
-    sizes: Sequence[int] = NEIGHBOURHOOD_SIZES,
+    sizes: Sequence[int] = NEIGHBORHOOD_SIZES,
     given: FloatArray | None = None,
     bandwidth: float | None = None,
-    floor: NeighbourFloor | None = None,
+    floor: NeighborFloor | None = None,
     error_of: ErrorOf | None = None,
 ) -> UKRStart:
     """Embed rows (n, D) by every method in ``starts``, scale each embedding, and choose by the lowest ``error``.
@@ -163,7 +163,7 @@ def choose_start(
     mass: FloatArray = np.bincount(index, weights=weight).astype(np.float64)
     if given is not None:
         given = _mean_of_repeats(given, index, weight)
-    whole = ScaleSearch(lambda Z: error(Z[index]), mass, profile, bandwidth, floor or NeighbourFloor())
+    whole = ScaleSearch(lambda Z: error(Z[index]), mass, profile, bandwidth, floor or NeighborFloor())
     some = evenly_by_radius(rows, mass, len(rows) if error_of is None else _MOST_COMPARED_ROWS)
     judge = whole if error_of is None or len(some) == len(rows) else whole.among(some, index, error_of)
     found, failures = list[_ScaledEmbedding](), list[str]()
@@ -171,7 +171,7 @@ def choose_start(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # whatever an embedding has to say, its error decides
-                Z = orient_axes(normalise(pad_axes(embed(), n_components), mass), rows, mass)
+                Z = orient_axes(normalize(pad_axes(embed(), n_components), mass), rows, mass)
             found.append(_ScaledEmbedding(name, size, Z, judge.scale(Z[some])))
         except (ArithmeticError, RuntimeError, ValueError) as problem:
             failures.append(f"{candidate_label(name, size)} failed: {problem}")
@@ -294,7 +294,7 @@ def orient_axes(Z: FloatArray, X: FloatArray, weight: FloatArray) -> FloatArray:
     return np.asarray(Z * leading_signs(slope))
 
 
-def normalise(Z: FloatArray, weight: FloatArray) -> FloatArray:
+def normalize(Z: FloatArray, weight: FloatArray) -> FloatArray:
     """Centred coordinates with unit variance along each axis; 0 along axes without extent."""
     gap = Z - np.average(Z, axis=0, weights=weight)
     spread = np.sqrt(np.average(gap**2, axis=0, weights=weight))

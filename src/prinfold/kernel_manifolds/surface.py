@@ -17,11 +17,11 @@ from prinfold.numerics.radial_kernels import Profile
 class KernelMap:
     """y(z) = Σ_j w_j k(‖z − c_j‖²) y_j / Σ_j w_j k(‖z − c_j‖²), UKR's (2) with weights.
 
-    ``centres`` (m, Q) are latent points in units of the bandwidth, ``values`` (m, D) what belongs to them, ``weight``
+    ``centers`` (m, Q) are latent points in units of the bandwidth, ``values`` (m, D) what belongs to them, ``weight``
     (m,) positive. Where no kernel reaches, y is the value of the nearest centre and its derivative nil.
     """
 
-    centres: FloatArray
+    centers: FloatArray
     values: FloatArray
     weight: FloatArray
     profile: Profile
@@ -51,4 +51,4 @@ class KernelMap:
     @cached_property
     def mixture(self) -> Mixture:
         """The mixture of kernels without its values."""
-        return Mixture(self.centres, self.weight, self.profile)
+        return Mixture(self.centers, self.weight, self.profile)

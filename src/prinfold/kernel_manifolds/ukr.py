@@ -301,10 +301,10 @@ class UKR(FeatureSpaceManifold):
     def _average_into_landmarks(self, rows: Unique) -> IntArray:
         """Place all rows on the surface of the landmarks, and let each landmark stand for the rows nearest to it."""
         Z = self._nearest(rows.rows).latent
-        near = ukr_training.nearest_centres(self.latent_.centres, Z)
-        centres, values, weight = ukr_training.average_by_name(near, rows.weight, Z, rows.rows - self.offset_)
+        near = ukr_training.nearest_centers(self.latent_.centers, Z)
+        centers, values, weight = ukr_training.average_by_name(near, rows.weight, Z, rows.rows - self.offset_)
         name = rows.name[rows.name >= 0]
-        surface = self._surface_attributes(centres, values, weight, np.zeros(len(name), dtype=np.intp), self.offset_)
+        surface = self._surface_attributes(centers, values, weight, np.zeros(len(name), dtype=np.intp), self.offset_)
         self._set(surface | {"embedding_": surface["latent_"].domain.retract(Z)[name]})
         return rows.name
 

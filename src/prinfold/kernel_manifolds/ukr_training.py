@@ -61,12 +61,12 @@ def make_barrier(problem: RegressionProblem, threshold: float, X: FloatArray) ->
 def contract_to_density(problem: RegressionProblem, X: FloatArray, threshold: float) -> FloatArray:
     """Latent points (n, Q), drawn together as far as needed for all to have more density than the threshold."""
     total = float(problem.weight.sum())
-    centre = np.average(X, axis=0, weights=problem.weight)
+    center = np.average(X, axis=0, weights=problem.weight)
     for _ in range(200):
         if ((problem.regression.value(X).mass + problem.weight) > 1.01 * threshold * total).all():
             return X
-        X = centre + 0.9 * (X - centre)
-    return np.broadcast_to(centre, X.shape).copy()
+        X = center + 0.9 * (X - center)
+    return np.broadcast_to(center, X.shape).copy()
 
 
 @storable
@@ -93,9 +93,9 @@ def homotopy(
 
     It ends early where the rule finds the error down to the noise: lower thresholds would only follow that.
     """
-    centred = X - np.average(X, axis=0, weights=problem.weight)
-    variance = float(np.average(np.square(centred).sum(axis=1), weights=problem.weight)) or 1.0
-    X = centred * np.sqrt(_SHRUNKEN_VARIANCE / variance)
+    centered = X - np.average(X, axis=0, weights=problem.weight)
+    variance = float(np.average(np.square(centered).sum(axis=1), weights=problem.weight)) or 1.0
+    X = centered * np.sqrt(_SHRUNKEN_VARIANCE / variance)
     total, found = float(problem.weight.sum()), []
     for threshold in HOMOTOPY_THRESHOLDS:
         wall = make_barrier(problem, threshold, X)
@@ -112,9 +112,9 @@ def homotopy(
 # --------------------------------------------------------------------------------------------------- landmarks
 
 
-def nearest_centres(centres: FloatArray, Z: FloatArray) -> IntArray:
+def nearest_centers(centers: FloatArray, Z: FloatArray) -> IntArray:
     """(n,) the latent point that each of Z is nearest to."""
-    return np.asarray(cKDTree(centres).query(Z)[1])
+    return np.asarray(cKDTree(centers).query(Z)[1])
 
 
 def average_by_name(name: IntArray, weight: FloatArray, *columns: FloatArray) -> tuple[FloatArray, ...]:

@@ -35,29 +35,29 @@ _SMALLEST_REACH = 3.0
 
 @dataclass(frozen=True, eq=False)
 class Cloud(LatentSpace):
-    """Kernels at ``centres`` (m, Q), and the region where their density is at least ``threshold``.
+    """Kernels at ``centers`` (m, Q), and the region where their density is at least ``threshold``.
 
     The density Σ w k / Σ w is relative to that of a single kernel at its peak, k(0) = 1. Nodes are the centres inside;
     the region may have holes and several pieces. Where latent coordinates have units of their own, ``bandwidth`` is
     that of the kernels in them; else it is the unit.
     """
 
-    centres: FloatArray
+    centers: FloatArray
     weight: FloatArray
     profile: Gaussian | Power
     threshold: float
     bandwidth: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        centres, weight = np.array(self.centres, dtype=float), np.array(self.weight, dtype=float)
-        if centres.ndim != 2 or 0 in centres.shape or not np.isfinite(centres).all():
-            raise InvalidParameterError(f"latent points must be a finite (m, Q) array, got shape {centres.shape}")
-        if weight.shape != centres.shape[:1] or not np.isfinite(weight).all() or not (weight > 0).all():
-            raise InvalidParameterError(f"each of the {len(centres)} latent points needs a finite weight above zero")
+        centers, weight = np.array(self.centers, dtype=float), np.array(self.weight, dtype=float)
+        if centers.ndim != 2 or 0 in centers.shape or not np.isfinite(centers).all():
+            raise InvalidParameterError(f"latent points must be a finite (m, Q) array, got shape {centers.shape}")
+        if weight.shape != centers.shape[:1] or not np.isfinite(weight).all() or not (weight > 0).all():
+            raise InvalidParameterError(f"each of the {len(centers)} latent points needs a finite weight above zero")
         _check_profile(self.profile)
         if not (self.bandwidth > 0 and isfinite(self.bandwidth)):
             raise InvalidParameterError(f"the bandwidth of a latent density must be above 0, got {self.bandwidth}")
-        for name, array in (("centres", centres), ("weight", weight)):
+        for name, array in (("centers", centers), ("weight", weight)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
         if not (self.threshold > 0 and self._inside.any()):
@@ -69,18 +69,18 @@ class Cloud(LatentSpace):
     def mixture(self) -> LogDensity:
         """The kernels with their weights, which give the density."""
         if self.bandwidth == 1.0:
-            return Mixture(self.centres, self.weight, self.profile)
-        return WideMixture(Mixture(self.centres / self.bandwidth, self.weight, self.profile), self.bandwidth)
+            return Mixture(self.centers, self.weight, self.profile)
+        return WideMixture(Mixture(self.centers / self.bandwidth, self.weight, self.profile), self.bandwidth)
 
     @cached_property
     def domain(self) -> Region:
         low, high = self._box
-        anchors = self.centres[self._inside]
+        anchors = self.centers[self._inside]
         return Region(self.mixture, log(self.threshold), anchors, tuple(low.tolist()), tuple(high.tolist()))
 
     @cached_property
     def nodes(self) -> FloatArray:
-        return self.centres[self._inside]
+        return self.centers[self._inside]
 
     @cached_property
     def spacing(self) -> float:
@@ -132,7 +132,7 @@ class Cloud(LatentSpace):
 
     @property
     def n_columns(self) -> int:
-        return int(self.centres.shape[1])
+        return int(self.centers.shape[1])
 
     @cached_property
     def _tilings(self) -> dict[tuple[int, ...], Tiles]:
@@ -140,24 +140,24 @@ class Cloud(LatentSpace):
 
     @cached_property
     def _inside(self) -> BoolArray:
-        return np.asarray(self.mixture.log_density(self.centres) >= log(self.threshold))
+        return np.asarray(self.mixture.log_density(self.centers) >= log(self.threshold))
 
     @cached_property
     def _box(self) -> tuple[FloatArray, FloatArray]:
         """Corners of a box around the region, to a step of a coarse lattice."""
         # The density is a mean of kernels, so that at least one of them is as high as the threshold.
         radius = self.bandwidth * _radius(self.profile, self.threshold)
-        low, high = self.centres.min(axis=0) - radius, self.centres.max(axis=0) + radius
+        low, high = self.centers.min(axis=0) - radius, self.centers.max(axis=0) + radius
         per_axis = int(_EXTENT_PROBES ** (1.0 / self.n_columns))
         if per_axis < 4:
             return low, high
         probes = low + (grid(*(per_axis,) * self.n_columns).nodes + 1.0) / 2.0 * (high - low)
         within = probes[self.mixture.log_density(probes) >= log(self.threshold)]
-        known, step = np.concatenate([within, self.centres[self._inside]]), (high - low) / (per_axis - 1)
+        known, step = np.concatenate([within, self.centers[self._inside]]), (high - low) / (per_axis - 1)
         return np.maximum(low, known.min(axis=0) - step), np.minimum(high, known.max(axis=0) + step)
 
     def _with(self, places: FloatArray, corners: IntArray) -> Tiles:
-        kernels = self.centres, self.weight, self.profile, self.threshold
+        kernels = self.centers, self.weight, self.profile, self.threshold
         return Tiles(*kernels, places, corners, bandwidth=self.bandwidth)
 
     def _stay_inside(self, nodes: FloatArray, pairs: IntArray) -> BoolArray:

@@ -83,7 +83,7 @@ def list_relative(
 @compiled
 def density_sums(
     Z: FloatArray,
-    centres: FloatArray,
+    centers: FloatArray,
     cuts: IntArray,
     near: IntArray,
     slope: FloatArray,
@@ -98,7 +98,7 @@ def density_sums(
         for q in range(Q):
             total = 0.0
             for p in range(cuts[i], cuts[i + 1]):
-                total += 2.0 * slope[p] * (Z[i, q] - centres[near[p], q])
+                total += 2.0 * slope[p] * (Z[i, q] - centers[near[p], q])
             gradient[i, q] = total
         if len(hessian) == 0:
             continue
@@ -109,14 +109,14 @@ def density_sums(
                 total = trace if q == r else 0.0
                 for p in range(cuts[i], cuts[i + 1]):
                     c = near[p]
-                    total += 4.0 * curvature[p] * (Z[i, q] - centres[c, q]) * (Z[i, r] - centres[c, r])
+                    total += 4.0 * curvature[p] * (Z[i, q] - centers[c, q]) * (Z[i, r] - centers[c, r])
                 hessian[i, q, r] = hessian[i, r, q] = total
 
 
 @compiled
 def share_gradients(
     Z: FloatArray,
-    centres: FloatArray,
+    centers: FloatArray,
     cuts: IntArray,
     near: IntArray,
     value: FloatArray,
@@ -129,13 +129,13 @@ def share_gradients(
         for q in range(Z.shape[1]):
             here, g = Z[i, q], gradient[i, q]
             for p in range(cuts[i], cuts[i + 1]):
-                out[q, p] = 2.0 * slope[p] * (here - centres[near[p], q]) - value[p] * g
+                out[q, p] = 2.0 * slope[p] * (here - centers[near[p], q]) - value[p] * g
 
 
 @compiled
 def bend_sums(
     Z: FloatArray,
-    centres: FloatArray,
+    centers: FloatArray,
     cuts: IntArray,
     near: IntArray,
     value: FloatArray,
@@ -156,7 +156,7 @@ def bend_sums(
             for r in range(q + 1):
                 g, h, whole, total = gradient[i, q], gradient[i, r], hessian[i, q, r], 0.0
                 for p in range(cuts[i], cuts[i + 1]):
-                    d, e = Z[i, q] - centres[near[p], q], Z[i, r] - centres[near[p], r]
+                    d, e = Z[i, q] - centers[near[p], q], Z[i, r] - centers[near[p], r]
                     u, b = 2.0 * slope[p], value[p]
                     x = 4.0 * curvature[p] * d * e - b * whole - (u * d - b * g) * h - (u * e - b * h) * g
                     if q == r:

@@ -32,24 +32,24 @@ def _candidates(
     begin: FloatArray,
     step: FloatArray,
     size: FloatArray,
-    centre: FloatArray,
+    center: FloatArray,
     away: FloatArray,
     near: IntArray,
 ) -> int:
     """Number of segments that may be nearest to a group of rows; their indices come first in ``near``, in order."""
     n, D = X.shape
     for d in range(D):
-        centre[d] = 0.0
+        center[d] = 0.0
         for i in range(n):
-            centre[d] += X[i, d] / n
+            center[d] += X[i, d] / n
     widest, least = 0.0, np.inf
     for i in range(n):
         apart = 0.0
         for d in range(D):
-            apart += (X[i, d] - centre[d]) ** 2
+            apart += (X[i, d] - center[d]) ** 2
         widest = max(widest, apart)
     for j in range(len(begin)):
-        away[j] = _foot(centre, begin[j], step[j], size[j])[1]
+        away[j] = _foot(center, begin[j], step[j], size[j])[1]
         least = min(least, away[j])
     limit = (np.sqrt(least) + 2.0 * np.sqrt(widest)) ** 2 * (1.0 + 1e-9)
     count = 0
@@ -80,10 +80,10 @@ def sweep(
             middle[j, d] = begin[j, d] + 0.5 * step[j, d]
         reach[j] = 0.5 * np.sqrt(size[j]) * (1.0 + 1e-9)
     # Nought before anything is found: whatever the numbers are, what is named first is a segment.
-    near, away, centre = np.zeros(n_segments, dtype=np.int64), np.empty(n_segments), np.empty(D)
+    near, away, center = np.zeros(n_segments, dtype=np.int64), np.empty(n_segments), np.empty(D)
     for low in range(0, len(X), _GROUP):
         high = min(low + _GROUP, len(X))
-        count = _candidates(X[low:high], begin, step, size, centre, away, near)
+        count = _candidates(X[low:high], begin, step, size, center, away, near)
         guess = near[0]
         for i in range(low, high):
             share[i], squared[i] = _foot(X[i], begin[guess], step[guess], size[guess])

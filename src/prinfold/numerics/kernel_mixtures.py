@@ -24,7 +24,7 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.numerics.checked import require_finite
-from prinfold.numerics.kernel_mixtures_truncated import CentreSearch, NearShares, PairLister, make_search
+from prinfold.numerics.kernel_mixtures_truncated import CenterSearch, NearShares, PairLister, make_search
 from prinfold.numerics.radial_kernels import Profile
 from prinfold.rows.rows import for_each_block, row_slices
 
@@ -44,7 +44,7 @@ _FARTHEST_COORDINATE = 1e100
 """Coordinates beyond this are held there: their squares would be infinite."""
 
 
-class CentrePairs(Protocol):
+class CenterPairs(Protocol):
     """Pairs of n places with the centres that count there; arrays over pairs are (n, m), or (P,) for near pairs."""
 
     @property
@@ -60,7 +60,7 @@ class CentrePairs(Protocol):
     def repeat_places(self, a: FloatArray) -> FloatArray:
         """Values (n,) of the places, repeated for their pairs."""
 
-    def take_centres(self, a: FloatArray) -> FloatArray:
+    def take_centers(self, a: FloatArray) -> FloatArray:
         """Values (m,) of the centres, taken for each pair."""
 
     def apply(self, x: FloatArray, Y: FloatArray) -> FloatArray:
@@ -81,7 +81,7 @@ class _AllPairs(NamedTuple):
     def repeat_places(self, a: FloatArray) -> FloatArray:
         return a[:, None]
 
-    def take_centres(self, a: FloatArray) -> FloatArray:
+    def take_centers(self, a: FloatArray) -> FloatArray:
         return a
 
     def apply(self, x: FloatArray, Y: FloatArray) -> FloatArray:
@@ -92,7 +92,7 @@ class _NearPairs(NamedTuple):
     """The pairs within reach, sorted; ``cuts`` (n + 1,) are where each place begins, and none is without a pair."""
 
     delta: FloatArray
-    centre: IntArray
+    center: IntArray
     cuts: IntArray
     m: int
 
@@ -105,11 +105,11 @@ class _NearPairs(NamedTuple):
     def repeat_places(self, a: FloatArray) -> FloatArray:
         return np.repeat(a, np.diff(self.cuts))
 
-    def take_centres(self, a: FloatArray) -> FloatArray:
-        return np.asarray(a[self.centre])
+    def take_centers(self, a: FloatArray) -> FloatArray:
+        return np.asarray(a[self.center])
 
     def apply(self, x: FloatArray, Y: FloatArray) -> FloatArray:
-        return np.asarray(csr_matrix((x, self.centre, self.cuts), shape=(len(self.cuts) - 1, self.m)) @ Y)
+        return np.asarray(csr_matrix((x, self.center, self.cuts), shape=(len(self.cuts) - 1, self.m)) @ Y)
 
 
 class Shares(NamedTuple):
@@ -119,7 +119,7 @@ class Shares(NamedTuple):
     w / Σ w k, or nil there, and ``s`` the squared distances, both relieved of a factor that they have in common.
     """
 
-    pairs: CentrePairs
+    pairs: CenterPairs
     profile: Profile
     log_sum: FloatArray
     value: FloatArray
@@ -203,9 +203,9 @@ class ShareSums(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A mixture of kernels of bandwidth 1 at ``centres`` (m, Q) with positive ``weight`` (m,)."""
+    """A mixture of kernels of bandwidth 1 at ``centers`` (m, Q) with positive ``weight`` (m,)."""
 
-    centres: FloatArray
+    centers: FloatArray
     weight: FloatArray
     profile: Profile
 
@@ -253,7 +253,7 @@ class Mixture:
 
     def mean_jacobian(self, Z: FloatArray, Y: FloatArray) -> FloatArray:
         """(n, D, Q) its derivative."""
-        out = np.empty((len(Z), Y.shape[1], self.centres.shape[1]))
+        out = np.empty((len(Z), Y.shape[1], self.centers.shape[1]))
 
         def one(part: slice, shares: ShareSums) -> None:
             out[part] = shares.mean_jacobian(Y)
@@ -263,7 +263,7 @@ class Mixture:
 
     def mean_bend(self, Z: FloatArray, Y: FloatArray, R: FloatArray) -> FloatArray:
         """(n, Q, Q) second derivatives of the mean along directions R (n, D)."""
-        out = np.empty((len(Z), self.centres.shape[1], self.centres.shape[1]))
+        out = np.empty((len(Z), self.centers.shape[1], self.centers.shape[1]))
 
         def one(part: slice, shares: ShareSums) -> None:
             out[part] = shares.mean_bend(Y, R[part])
@@ -278,23 +278,23 @@ class Mixture:
     @cached_property
     def _axes(self) -> FloatArray:
         """(Q, m) the centres axis by axis."""
-        return np.ascontiguousarray(self.centres.T)
+        return np.ascontiguousarray(self.centers.T)
 
     @cached_property
     def _tree(self) -> cKDTree:
-        return cKDTree(self.centres)
+        return cKDTree(self.centers)
 
     @cached_property
-    def _mean_neighbours(self) -> float:
+    def _mean_neighbors(self) -> float:
         """Centres in reach of a centre, on average."""
         if self.profile.reach == inf:
-            return float(len(self.centres))
-        return float(self._tree.count_neighbors(self._tree, self.profile.reach) / len(self.centres))
+            return float(len(self.centers))
+        return float(self._tree.count_neighbors(self._tree, self.profile.reach) / len(self.centers))
 
     @cached_property
-    def _search(self) -> CentreSearch | None:
+    def _search(self) -> CenterSearch | None:
         """The search for the centres that count, where there are many; else None."""
-        return make_search(self.centres, self.weight, self.profile) if len(self.centres) >= _COMPILED_FROM else None
+        return make_search(self.centers, self.weight, self.profile) if len(self.centers) >= _COMPILED_FROM else None
 
     def _each_block(self, Z: FloatArray, use: Callable[[slice, ShareSums], None], width: int) -> None:
         """Hand out shares in blocks of rows; by NumPy their derived numbers are ``width`` × Q for each pair."""
@@ -302,15 +302,15 @@ class Mixture:
         run = for_each_block if len(Z) >= _ROWS_ON_THREADS else _run_serially
         if self._search is not None and len(Z):
             require_finite("places of a density", Z, "leave out the rows that have no place")
-            Z, centres = np.ascontiguousarray(Z), np.ascontiguousarray(self.centres, dtype=np.float64)
+            Z, centers = np.ascontiguousarray(Z), np.ascontiguousarray(self.centers, dtype=np.float64)
 
             def near(work: tuple[slice, PairLister]) -> None:
                 part, listed = work
-                use(part, NearShares(Z[part], centres, self.weight, self.profile, listed()))
+                use(part, NearShares(Z[part], centers, self.weight, self.profile, listed()))
 
             run(near, self._search.parts(Z))
         else:
-            size = max(16, int(_BLOCK_PAIRS / (self._mean_neighbours * width * Z.shape[1])))
+            size = max(16, int(_BLOCK_PAIRS / (self._mean_neighbors * width * Z.shape[1])))
             run(lambda part: use(part, cast(ShareSums, self._shares(Z[part]))), row_slices(len(Z), size))
 
     def _shares(self, Z: FloatArray) -> Shares:
@@ -322,12 +322,12 @@ class Mixture:
             base = pairs.least(s)
             s -= pairs.repeat_places(base)
         value = self.profile.value(s)
-        value *= pairs.take_centres(self.weight)
+        value *= pairs.take_centers(self.weight)
         total = pairs.total(value)
         lonely = lonely | (total == 0.0)
         scale = np.where(lonely, 1.0, total)
         value /= pairs.repeat_places(scale)
-        weight = pairs.take_centres(self.weight) / pairs.repeat_places(scale)
+        weight = pairs.take_centers(self.weight) / pairs.repeat_places(scale)
         log_sum = np.log(scale) - 0.5 * base
         if lonely.any():
             alone = np.broadcast_to(pairs.repeat_places(lonely), s.shape)
@@ -338,24 +338,24 @@ class Mixture:
             log_sum[lonely] = -inf
         return Shares(pairs, self.profile, log_sum, value, weight, s)
 
-    def _pairs(self, Z: FloatArray) -> tuple[CentrePairs, BoolArray]:
+    def _pairs(self, Z: FloatArray) -> tuple[CenterPairs, BoolArray]:
         """The pairs of a block, and which places have no centre in reach; these are paired with the nearest."""
-        n, m = len(Z), len(self.centres)
+        n, m = len(Z), len(self.centers)
         if self.profile.reach == inf:
             delta = np.ascontiguousarray(Z.T)[:, :, None] - self._axes[:, None, :]
-            return cast(CentrePairs, _AllPairs(delta)), np.zeros(n, dtype=bool)
+            return cast(CenterPairs, _AllPairs(delta)), np.zeros(n, dtype=bool)
         near = cKDTree(Z).sparse_distance_matrix(self._tree, self.profile.reach, output_type="ndarray")
-        place, centre = near["i"], near["j"]
+        place, center = near["i"], near["j"]
         lonely = np.bincount(place, minlength=n) == 0
         if lonely.any():
             alone = np.flatnonzero(lonely)
             place = np.concatenate([place, alone])
-            centre = np.concatenate([centre, np.asarray(self._tree.query(Z[alone])[1])])
-        sorted_ = csr_matrix((np.ones(len(place), dtype=np.int8), (place, centre)), shape=(n, m))
+            center = np.concatenate([center, np.asarray(self._tree.query(Z[alone])[1])])
+        sorted_ = csr_matrix((np.ones(len(place), dtype=np.int8), (place, center)), shape=(n, m))
         sorted_.sort_indices()
-        centre, cuts = sorted_.indices, sorted_.indptr
-        delta = np.repeat(Z.T, np.diff(cuts), axis=1) - self._axes[:, centre]
-        return cast(CentrePairs, _NearPairs(delta, centre, cuts, m)), lonely
+        center, cuts = sorted_.indices, sorted_.indptr
+        delta = np.repeat(Z.T, np.diff(cuts), axis=1) - self._axes[:, center]
+        return cast(CenterPairs, _NearPairs(delta, center, cuts, m)), lonely
 
 
 @dataclass(frozen=True, eq=False)

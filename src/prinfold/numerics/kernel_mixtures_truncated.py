@@ -43,7 +43,7 @@ class PairList(NamedTuple):
     """(n,) places that no centre is in reach of, and that are paired with the nearest."""
 
 
-class CentreSearch(Protocol):
+class CenterSearch(Protocol):
     """A search for the centres that count at places."""
 
     def parts(self, Z: FloatArray) -> list[tuple[slice, PairLister]]:
@@ -64,9 +64,9 @@ class RelativeSearch:
     most: float
 
     @classmethod
-    def of(cls, centres: FloatArray, weight: FloatArray) -> RelativeSearch:
+    def of(cls, centers: FloatArray, weight: FloatArray) -> RelativeSearch:
         uneven = log(weight.max()) - log(weight.min())
-        return cls(np.ascontiguousarray(centres.T), 2.0 * (_NEGLIGIBLE_NATS + log(len(centres)) + uneven))
+        return cls(np.ascontiguousarray(centers.T), 2.0 * (_NEGLIGIBLE_NATS + log(len(centers)) + uneven))
 
     def parts(self, Z: FloatArray) -> list[tuple[slice, PairLister]]:
         size = max(1, _PART_PAIRS // self.points.shape[1])
@@ -87,17 +87,17 @@ class RelativeSearch:
 class CellSearch:
     """Search among centres (m, Q) for those within reach, by cells as wide as the reach."""
 
-    centres: FloatArray
+    centers: FloatArray
     grid: Grid
     reach: float
 
     @cached_property
     def _tree(self) -> cKDTree:
-        return cKDTree(self.centres)
+        return cKDTree(self.centers)
 
     @cached_property
     def _points(self) -> FloatArray:
-        return np.ascontiguousarray(self.centres[self.grid.order].T)
+        return np.ascontiguousarray(self.centers[self.grid.order].T)
 
     def parts(self, Z: FloatArray) -> list[tuple[slice, PairLister]]:
         starts, stops = self.grid.runs(Z)
@@ -123,22 +123,22 @@ class CellSearch:
         return PairList(cuts, near, s, 0.0, lonely)
 
 
-def make_search(centres: FloatArray, weight: FloatArray, profile: Profile) -> CentreSearch | None:
+def make_search(centers: FloatArray, weight: FloatArray, profile: Profile) -> CenterSearch | None:
     """The search that suits a kernel; None for centres so far apart that cells cannot be numbered."""
-    require_finite("centres of kernels", centres, "take a larger bandwidth, or rescale the columns of X", LARGEST)
+    require_finite("centres of kernels", centers, "take a larger bandwidth, or rescale the columns of X", LARGEST)
     if profile.reach == inf:
-        return RelativeSearch.of(centres, weight)
-    grid = make_grid(centres, profile.reach)
-    return None if grid is None else CellSearch(centres, grid, profile.reach)
+        return RelativeSearch.of(centers, weight)
+    grid = make_grid(centers, profile.reach)
+    return None if grid is None else CellSearch(centers, grid, profile.reach)
 
 
 class NearShares:
     """Compiled twin of ``Shares``: shares of the centres that count at a part of the places."""
 
     def __init__(
-        self, Z: FloatArray, centres: FloatArray, weight: FloatArray, profile: Profile, listed: PairList
+        self, Z: FloatArray, centers: FloatArray, weight: FloatArray, profile: Profile, listed: PairList
     ) -> None:
-        self.Z, self.centres, self.profile = Z, centres, profile
+        self.Z, self.centers, self.profile = Z, centers, profile
         self.cuts, self.near, s, base, lonely = listed
         value = profile.value(s) * weight[self.near]
         value[self.cuts[:-1][lonely]] = 1.0
@@ -171,7 +171,7 @@ class NearShares:
         from prinfold.numerics._kernel_mixtures_jit import share_gradients
 
         a = np.empty((self.Z.shape[1], len(self.near)))
-        share_gradients(self.Z, self.centres, self.cuts, self.near, self.value, self.slope, self.gradient(), a)
+        share_gradients(self.Z, self.centers, self.cuts, self.near, self.value, self.slope, self.gradient(), a)
         return np.stack([self._apply(each, Y) for each in a], axis=2)
 
     def mean_bend(self, Y: FloatArray, R: FloatArray) -> FloatArray:
@@ -183,7 +183,7 @@ class NearShares:
         gradient, hessian = self._sums(len(self.Z), len(self.Z))
         out = np.empty(hessian.shape)
         shares = self.value, self.slope, self.curvature
-        bend_sums(self.Z, self.centres, self.cuts, self.near, *shares, along, gradient, hessian, out)
+        bend_sums(self.Z, self.centers, self.cuts, self.near, *shares, along, gradient, hessian, out)
         return out
 
     def _apply(self, x: FloatArray, Y: FloatArray) -> FloatArray:
@@ -199,5 +199,5 @@ class NearShares:
         Q = self.Z.shape[1]
         gradient, hessian = np.empty((n, Q)), np.empty((n_hessians, Q, Q))
         pairs = self.cuts, self.near, self.slope, self.curvature
-        density_sums(self.Z, self.centres, *pairs, gradient, hessian)
+        density_sums(self.Z, self.centers, *pairs, gradient, hessian)
         return gradient, hessian

@@ -68,8 +68,8 @@ def _require_polyline(X: FloatArray, vertices: FloatArray) -> None:
 
 def _by_products(X: FloatArray, begin: FloatArray, step: FloatArray) -> Feet:
     """Feet of rows by products of rows with vertices and steps, computed exactly once the segment is known."""
-    centre = begin.mean(axis=0)  # so that little cancels where all is far from nought
-    rows, begins = X - centre, begin - centre
+    center = begin.mean(axis=0)  # so that little cancels where all is far from nought
+    rows, begins = X - center, begin - center
     size = np.einsum("sd,sd->s", step, step)
     size = np.where(size > 0, size, 1.0)
     along = rows @ step.T - np.einsum("sd,sd->s", begins, step)

@@ -79,13 +79,13 @@ def _scale(on: Any, places: Any) -> None:
 
 
 def _draw_line(on: Any, line: ChoiceLine, index: int) -> None:
-    marker, colour = style.marker(index), style.colour(index)
+    marker, color = style.marker(index), style.color(index)
     error = np.where(np.isfinite(line.error), line.error, 0.0)
     on.errorbar(
         line.x,
         line.y,
         yerr=error if error.any() else None,
-        color=colour,
+        color=color,
         marker=marker,
         ms=5.0,
         lw=1.4,

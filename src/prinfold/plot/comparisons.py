@@ -52,19 +52,19 @@ def comparison_front(comparison: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def _draw_method(on: Any, shown: Front, x: FloatArray, name: str, index: int) -> None:
-    marker, colour = style.marker(index), style.colour(index)
+    marker, color = style.marker(index), style.color(index)
     own = np.array([each == name for each in shown.method])
     on.errorbar(
-        x[own], shown.error[own], yerr=shown.standard_error[own], fmt="none", ecolor=colour, elinewidth=0.8, zorder=2
+        x[own], shown.error[own], yerr=shown.standard_error[own], fmt="none", ecolor=color, elinewidth=0.8, zorder=2
     )
     near = shown.tied | (np.arange(len(own)) == shown.chosen)
     for group, face, label in (
-        (own & near, colour, name),
+        (own & near, color, name),
         (own & ~near, "white", name if not (own & near).any() else ""),
     ):
         if group.any():
             on.plot(
-                x[group], shown.error[group], marker, mfc=face, mec=colour, ms=6.5, mew=1.3, label=label or f"_{name}"
+                x[group], shown.error[group], marker, mfc=face, mec=color, ms=6.5, mew=1.3, label=label or f"_{name}"
             )
 
 

@@ -48,12 +48,12 @@ def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     on = style.axes_for(ax, 2, (6.4, 3.8))
     sizes = np.concatenate([kind.neighbors[kind.neighbors > 0] for kind in shown.kinds])
     for i, kind in enumerate(shown.kinds):
-        colour = style.colour(i)
+        color = style.color(i)
         if kind.neighbors.any():
-            pen = {"color": colour, "marker": style.marker(i), "ms": 4.5, "lw": 1.5, "zorder": 3}
+            pen = {"color": color, "marker": style.marker(i), "ms": 4.5, "lw": 1.5, "zorder": 3}
             on.plot(kind.neighbors, kind.errors, label=kind.name, **pen)
         else:
-            on.axhline(float(kind.errors[0]), color=colour, lw=1.3, ls=(0, (4, 3)), label=kind.name, zorder=2)
+            on.axhline(float(kind.errors[0]), color=color, lw=1.3, ls=(0, (4, 3)), label=kind.name, zorder=2)
     name, size, error = shown.chosen
     place = size or (float(sizes.mean()) if len(sizes) else 0.5)
     on.plot(

@@ -112,23 +112,23 @@ def _draw_plane(
     sure = found.sure if fade else np.ones(len(found.sure))
     known = np.isfinite(found.value)
     if found.words == "class":
-        table = np.array([to_rgb(style.colour(i)) for i in range(len(shown.names))])
-        colour = mix_with_white(table[np.where(known, found.value, 0).astype(int)], sure)
-        _colour_nodes(ax, layout, shown.latent, colour, known)
+        table = np.array([to_rgb(style.color(i)) for i in range(len(shown.names))])
+        color = mix_with_white(table[np.where(known, found.value, 0).astype(int)], sure)
+        _color_nodes(ax, layout, shown.latent, color, known)
         for i, each in enumerate(shown.names):
             ax.scatter([], [], marker="s", c=[table[i]], s=34, label=style.legend_text(each))
         style.legend(ax)
         return
     low, high = (0.0, 1.0) if found.words.startswith("probability") else limits(found.value[known], 1e-9)
     scale = ScalarMappable(Normalize(low, high), style.DEEP if found.words.startswith("rows") else "viridis")
-    colour = mix_with_white(np.asarray(scale.to_rgba(np.where(known, found.value, low)))[:, :3], sure)
-    _colour_nodes(ax, layout, shown.latent, colour, known)
+    color = mix_with_white(np.asarray(scale.to_rgba(np.where(known, found.value, low)))[:, :3], sure)
+    _color_nodes(ax, layout, shown.latent, color, known)
     style.scale_bar(ax, scale, name or found.words)
 
 
-def _colour_nodes(ax: Any, layout: LatentLayout, latent: LatentSpace, colour: FloatArray, known: Any) -> None:
+def _color_nodes(ax: Any, layout: LatentLayout, latent: LatentSpace, color: FloatArray, known: Any) -> None:
     """Cells of a lattice, or dots where the nodes are none; nodes that know nothing are left out."""
-    channels = [node_field(latent, np.where(known, part, np.nan)) for part in (*colour.T, known.astype(float))]
+    channels = [node_field(latent, np.where(known, part, np.nan)) for part in (*color.T, known.astype(float))]
     if channels[0] is not None and isinstance(layout, Plane):
         image = np.stack([each.value for each in channels if each is not None], axis=2)
         image[..., :3] = np.nan_to_num(image[..., :3], nan=1.0)
@@ -140,7 +140,7 @@ def _colour_nodes(ax: Any, layout: LatentLayout, latent: LatentSpace, colour: Fl
     place = layout.place(latent.nodes, np.full(latent.n_nodes, 0.5))
     area = float(np.clip(2.2e4 / latent.n_nodes, 8.0, 160.0))
     pen: dict[str, Any] = {"edgecolors": style.PALE, "linewidths": 0.4, "zorder": 1, "clip_on": False}
-    style.dots(ax, place[known], s=area, c=colour[known], **pen)
+    style.dots(ax, place[known], s=area, c=color[known], **pen)
 
 
 def _draw_rows(ax: Any, layout: LatentLayout, model: Any, X: Any) -> None:
@@ -163,9 +163,9 @@ def _draw_curve(ax: Any, layout: LatentLayout, shown: ShownLandscape, show: Any,
         found: Any = shown.landscape
         for i in range(len(shown.names)) if show is None else [class_index(shown, show)]:
             p, error = found.probability[order, i], found.error[order, i]
-            colour = style.colour(i)
-            ax.fill_between(z, np.clip(p - error, 0, 1), np.clip(p + error, 0, 1), color=colour, alpha=0.2, lw=0)
-            ax.plot(z, p, "o-", ms=2.5, lw=1.4, color=colour, label=style.legend_text(shown.names[i]))
+            color = style.color(i)
+            ax.fill_between(z, np.clip(p - error, 0, 1), np.clip(p + error, 0, 1), color=color, alpha=0.2, lw=0)
+            ax.plot(z, p, "o-", ms=2.5, lw=1.4, color=color, label=style.legend_text(shown.names[i]))
         ax.set(ylim=(-0.02, 1.02), ylabel=style.plain_text(name or "probability of the class"))
         style.legend(ax)
         return

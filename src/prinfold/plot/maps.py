@@ -127,7 +127,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
         style.legend(on)
         return style.finish(on, settle=ax is None)
     style.frame(on, layout)
-    scale = _node_colours(on, fitted, layout, found.weight, (0.0, float(found.weight.max())))
+    scale = _node_colors(on, fitted, layout, found.weight, (0.0, float(found.weight.max())))
     style.scale_bar(on, scale, "posterior probability of the node")
     pen: dict[str, Any] = {"linewidths": 1.4, "edgecolors": style.SIGNAL, "zorder": 4, "clip_on": False}
     middle = np.full(1, 0.5)
@@ -172,7 +172,7 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
     field = magnification_field(fitted.model, layout, resolution)
     if field is None:
         value = log_factor(fitted.model, latent.nodes)
-        style.scale_bar(on, _node_colours(on, fitted, layout, value, limits(value)), words, factors=True)
+        style.scale_bar(on, _node_colors(on, fitted, layout, value, limits(value)), words, factors=True)
         return style.finish(on, settle=ax is None)
     style.scale_bar(on, style.draw_field(on, field), words, factors=True)
     if ellipses:
@@ -208,7 +208,7 @@ def folds(model: Any, *, ax: Axes | None = None) -> Axes:
         )
     else:
         style.frame(on, layout)
-        bar = style.scale_bar(on, _node_colours(on, fitted, layout, angle, (0.0, top)), words)
+        bar = style.scale_bar(on, _node_colors(on, fitted, layout, angle, (0.0, top)), words)
         bar.ax.yaxis.set_major_formatter("{x:.0f}°")
         place = layout.place(latent.nodes[found.folded], np.full(int(found.folded.sum()), 0.5))
         style.dots(on, place, s=26, marker="x", c=style.SIGNAL, linewidths=1.3, label="folded")
@@ -284,7 +284,7 @@ def _join_modes(
     style.legend(ax)
 
 
-def _node_colours(
+def _node_colors(
     ax: Any, fitted: FittedSurface, layout: LatentLayout, value: FloatArray, ends: tuple[float, float]
 ) -> Any:
     """Nodes by colour: as cells where they are a lattice of two axes, else as dots."""
@@ -309,10 +309,10 @@ def _reach(edges: FloatArray, layout: Plane, axis: int) -> tuple[float, float]:
 
 def _draw_ellipses(ax: Any, fitted: FittedSurface, layout: LatentLayout) -> None:
     found = stretch_ellipses(fitted.model)
-    copy, shift = repeat_over_seams(layout, found.centre)
+    copy, shift = repeat_over_seams(layout, found.center)
     width, height = 2.0 * found.half[copy].T
     pen = {"facecolors": style.ACCENT, "edgecolors": "white", "linewidths": 0.3, "zorder": 2}
-    style.ellipses(ax, found.centre[copy] + shift, width, height, np.degrees(found.angle[copy]), **pen)
+    style.ellipses(ax, found.center[copy] + shift, width, height, np.degrees(found.angle[copy]), **pen)
 
 
 def _curve_axis(ax: Any, layout: LatentLayout) -> None:

@@ -63,9 +63,9 @@ def mixture(
     counts = lines_of(len(panels), _MOST_ON_A_LINE)
     on = _sheet(ax, max(counts), len(counts))
     places = [box for line in boxes(counts) for box in line]
-    colours = _colours(groups, numbers, 0 if X is None else _n_rows(X))
+    colors = _colors(groups, numbers, 0 if X is None else _n_rows(X))
     for panel, box in zip(panels, places, strict=True):
-        _draw_panel(on, panel, box, groups, colours, shading(panels), style.INK)
+        _draw_panel(on, panel, box, groups, colors, shading(panels), style.INK)
     return _add_legends(on, panels, groups, numbers, value_name, settle=ax is None)
 
 
@@ -109,14 +109,14 @@ def hierarchy(
         [p for level in levels for p in level],
         [b for line in boxes([len(l) for l in levels]) for b in line],
     )
-    colours, frames = _colours(groups, numbers, 0 if X is None else _n_rows(X)), _frames(levels)
+    colors, frames = _colors(groups, numbers, 0 if X is None else _n_rows(X)), _frames(levels)
     at = {panel.path: box for panel, box in zip(panels, places, strict=True)}
     for panel, box in zip(panels, places, strict=True):
         above = panel.path[:-1]
         frame = frames.get(above, style.SOFT)
         if above in at:
             _join(on, at[above], box, frame)
-        _draw_panel(on, panel, box, groups, colours, shading(panels), frame)
+        _draw_panel(on, panel, box, groups, colors, shading(panels), frame)
     return _add_legends(on, panels, groups, numbers, value_name, settle=ax is None)
 
 
@@ -136,16 +136,16 @@ def _sheet(ax: Axes | None, n_across: int, n_down: int) -> Any:
 def _frames(levels: list[list[Panel]]) -> dict[tuple[int, ...], str]:
     """A colour for every map that something lies below."""
     parents = sorted({panel.path[:-1] for level in levels[1:] for panel in level}, key=lambda path: (len(path), path))
-    return {path: style.colour(i) for i, path in enumerate(parents)}
+    return {path: style.color(i) for i, path in enumerate(parents)}
 
 
-def _colours(groups: RowClasses | None, values: FloatArray | None, n_rows: int) -> FloatArray:
+def _colors(groups: RowClasses | None, values: FloatArray | None, n_rows: int) -> FloatArray:
     """(n, 4) colour of every row, without regard to memberships."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize, to_rgba
 
     if groups is not None:
-        each = np.array([to_rgba(style.colour(i)) for i in range(len(groups.names))] + [to_rgba(style.SOFT)])
+        each = np.array([to_rgba(style.color(i)) for i in range(len(groups.names))] + [to_rgba(style.SOFT)])
         return np.asarray(each[groups.index])
     if values is None:
         return np.tile(to_rgba(style.ACCENT), (n_rows, 1))
@@ -160,7 +160,7 @@ def _draw_panel(
     panel: Panel,
     box: PanelBox,
     groups: RowClasses | None,
-    colours: FloatArray,
+    colors: FloatArray,
     ends: tuple[float, float] | None,
     frame: str,
 ) -> None:
@@ -171,11 +171,11 @@ def _draw_panel(
     if panel.field is not None and ends is not None:
         style.draw_field(own, panel.field, ends=ends)
     index = np.zeros(len(panel.rows), dtype=int) if groups is None else groups.index[panel.rows]
-    paint = colours[panel.rows] * np.stack([*[np.ones(len(panel.rows))] * 3, panel.weight], axis=1)
+    paint = colors[panel.rows] * np.stack([*[np.ones(len(panel.rows))] * 3, panel.weight], axis=1)
     for each in np.unique(index):
         some = index == each
         marker = style.marker(each) if each >= 0 else "o"
-        common = {"linewidths": 0.0, "zorder": 3, "clip_on": False, "s": style.marker_area(len(colours))}
+        common = {"linewidths": 0.0, "zorder": 3, "clip_on": False, "s": style.marker_area(len(colors))}
         style.dots(own, panel.place[some], c=paint[some], marker=marker, **common)
     plain = frame == style.INK
     words = f"map {'.'.join(map(str, panel.path))} · {panel.share:.0%}"
@@ -185,12 +185,12 @@ def _draw_panel(
         spine.set(visible=True, **line)
 
 
-def _join(on: Any, above: PanelBox, below: PanelBox, colour: str) -> None:
+def _join(on: Any, above: PanelBox, below: PanelBox, color: str) -> None:
     """A line from a map to what was found in it, through the gap between their levels."""
     (x0, y0), (x1, y1) = above.foot, below.top
     # Clear of tick labels above and of the title below.
     y0, y1 = y0 - 0.3 * (y0 - y1), y1 + 0.34 * (y0 - y1)
-    style.lines(on, [np.array([[x0, y0], [x1, y1]])], colors=colour, linewidths=1.2, zorder=1)
+    style.lines(on, [np.array([[x0, y0], [x1, y1]])], colors=color, linewidths=1.2, zorder=1)
 
 
 def _add_legends(
@@ -201,7 +201,7 @@ def _add_legends(
     from matplotlib.colors import Normalize
 
     for i, name in enumerate(() if groups is None else groups.names):
-        on.scatter([], [], marker=style.marker(i), color=style.colour(i), label=style.legend_text(name))
+        on.scatter([], [], marker=style.marker(i), color=style.color(i), label=style.legend_text(name))
     style.legend(on)
     ends = shading(panels)
     slim = 0.12 / on.figure.get_figwidth()

@@ -108,10 +108,10 @@ def contributions(model: Any, X: Any, *, part: str = "off", ax: Axes | None = No
 
 def _draw_bars(ax: Any, found: ContributionBars) -> None:
     at = np.arange(len(found.value))
-    for up, colour, words in ((True, style.SIGNAL, "too high"), (False, style.ACCENT, "too low")):
+    for up, color, words in ((True, style.SIGNAL, "too high"), (False, style.ACCENT, "too low")):
         bars = found.raised == up
         if bars.any():
-            ax.bar(at[bars], found.value[bars], width=0.8, color=colour, label=words)
+            ax.bar(at[bars], found.value[bars], width=0.8, color=color, label=words)
     ax.set(ylabel=found.words, ylim=(0.0, None))
     if len(at) <= _MOST_NAMES:
         turn = max(map(len, found.names)) * len(at) > 90

@@ -66,12 +66,12 @@ def ridge(
             scale = style.draw_rows(on, rows, groups, numbers)
             if scale is not None:
                 style.scale_bar(on, scale, value_name)
-    coloured = labels is not None or values is not None
+    colored = labels is not None or values is not None
     for number, line in zip(found.branch, found.lines, strict=True):
-        colour = style.INK if coloured else style.colour(number)
+        color = style.INK if colored else style.color(number)
         # A white edge, so that no colour is lost on the shading.
         on.plot(*line.T, color="white", lw=3.4, solid_capstyle="round", zorder=3)
-        on.plot(*line.T, color=colour, lw=2.0, solid_capstyle="round", zorder=4)
+        on.plot(*line.T, color=color, lw=2.0, solid_capstyle="round", zorder=4)
     for places, face in ((found.ends, "white"), (found.junctions, style.INK)):
         style.dots(on, places, s=22, c=face, edgecolors=style.INK, linewidths=1.1, zorder=5)
     names = ("longitude", "latitude") if fitted.model.space_.round is not None else fitted.feature_names

@@ -56,7 +56,7 @@ DEEP = LinearSegmentedColormap.from_list("prinfold_deep", ["#f4f7fa", "#c6dbec",
 """For fields that are the subject themselves."""
 
 
-def colour(index: int) -> str:
+def color(index: int) -> str:
     """The colour of a class or line by its number; after the last they begin again."""
     return PALETTE[index % len(PALETTE)]
 
@@ -261,9 +261,9 @@ def triangles(ax: Any, corners: FloatArray) -> None:
     ax.add_collection3d(sheet, autolim=False)
 
 
-def ellipses(ax: Any, centre: FloatArray, width: FloatArray, height: FloatArray, angle: FloatArray, **pen: Any) -> None:
+def ellipses(ax: Any, center: FloatArray, width: FloatArray, height: FloatArray, angle: FloatArray, **pen: Any) -> None:
     """Ellipses about places (n, 2): whole axes in units of the data, and angles in degrees."""
-    where: dict[str, Any] = {"units": "xy", "offsets": centre, "offset_transform": ax.transData}
+    where: dict[str, Any] = {"units": "xy", "offsets": center, "offset_transform": ax.transData}
     glyphs = EllipseCollection(width, height, angle, **where, **pen)
     glyphs.set_in_layout(False)  # their size is unknown until they are drawn
     ax.add_collection(glyphs, autolim=False)
@@ -306,7 +306,7 @@ def _draw_groups(ax: Any, place: FloatArray, groups: RowClasses, area: float, co
             rows,
             s=area * _SIZES.get(shape, 1.0),
             marker=shape,
-            c=colour(i),
+            c=color(i),
             label=legend_text(name),
             **common,
         )

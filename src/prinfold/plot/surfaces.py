@@ -96,7 +96,7 @@ def surface(
         scale = style.draw_rows(on, view(rows), groups, numbers)
         if scale is not None:
             style.scale_bar(on, scale, value_name)
-    _draw_lines(on, seen, curve, coloured=labels is not None or values is not None)
+    _draw_lines(on, seen, curve, colored=labels is not None or values is not None)
     if solid and fitted.latent.dimension == 2:
         _draw_sheet(on, fitted, view)
     if show_nodes:
@@ -179,7 +179,7 @@ def selection(model: Any, *, ax: Axes | None = None) -> Axes:
         on.plot(
             shown.roughness[i],
             shown.error[i],
-            color=style.colour(i),
+            color=style.color(i),
             marker=style.marker(i),
             ms=4.0,
             label=label,
@@ -210,7 +210,7 @@ def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
     shown = residual_lines(model)
     on = style.axes_for(ax, 2, (5.6, 3.8))
     for i, line in enumerate(shown.lines):
-        pen = {"color": style.colour(i), "marker": style.marker(i), "ms": 5.0, "lw": 1.4}
+        pen = {"color": style.color(i), "marker": style.marker(i), "ms": 5.0, "lw": 1.4}
         on.plot(line.dimensions, line.residuals, label=line.label, **pen)
     on.axhline(shown.variance, color=style.SOFT, lw=1.0, ls=(0, (3, 2)), zorder=1)
     on.annotate(
@@ -252,12 +252,12 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
         return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
     if fitted.latent.charts:
         return (surface if _is_best_in_data_space(fitted) else mixture)(estimator, X, **options)
-    if fitted.latent.unit_speed and not _is_best_in_data_space(fitted) and not _colours_rows(options):
+    if fitted.latent.unit_speed and not _is_best_in_data_space(fitted) and not _colors_rows(options):
         return along(estimator, X, **options)
     return (surface if _is_best_in_data_space(fitted) else latent_map)(estimator, X, **options)
 
 
-def _colours_rows(options: dict[str, Any]) -> bool:
+def _colors_rows(options: dict[str, Any]) -> bool:
     """Whether rows are to be told apart, for which a map has room."""
     return any(options.get(name) is not None for name in ("labels", "values"))
 
@@ -281,10 +281,10 @@ def _filled_rows(rows: FloatArray, X: Any, fitted: FittedSurface) -> FloatArray:
     return fitted.back(fitted.model.impute(seen) if fills else seen)
 
 
-def _draw_lines(ax: Any, lines: list[FloatArray], curve: bool, *, coloured: bool) -> None:
+def _draw_lines(ax: Any, lines: list[FloatArray], curve: bool, *, colored: bool) -> None:
     pen: dict[str, Any] = {"colors": "#51606f", "linewidths": 0.5, "alpha": 0.6}
     if curve:
-        pen = {"colors": style.INK if coloured else style.SIGNAL, "linewidths": 2.0, "capstyle": "round"}
+        pen = {"colors": style.INK if colored else style.SIGNAL, "linewidths": 2.0, "capstyle": "round"}
     style.lines(ax, lines, zorder=4 if curve else 2, **pen)
 
 
@@ -302,7 +302,7 @@ def _draw_noise(ax: Any, fitted: FittedSurface, view: DataView) -> None:
         )
     if fitted.before is not None:
         raise InvalidParameterError("noise discs are true only in the units of the model; draw pipeline[-1] instead")
-    centre = view(fitted.points(fitted.latent.nodes))
+    center = view(fitted.points(fitted.latent.nodes))
     covariance = fitted.model.noise_covariance(view.axes)
     if not np.isfinite(covariance).all():
         raise InvalidParameterError(
@@ -310,7 +310,7 @@ def _draw_noise(ax: Any, fitted: FittedSurface, view: DataView) -> None:
             "set noise=StudentNoise(min_df=3) or leave the discs out"
         )
     # One flat tint without edges, so that overlapping discs read as the tube that they make up.
-    style.ellipses(ax, centre, *noise_ellipses(covariance), facecolors="#e6edf4", edgecolors="none", zorder=0.5)
+    style.ellipses(ax, center, *noise_ellipses(covariance), facecolors="#e6edf4", edgecolors="none", zorder=0.5)
 
 
 def _frame(ax: Any, view: DataView, shown: FloatArray) -> None:

@@ -68,14 +68,14 @@ def uncertainty(
     style.frame(on, layout)
     lane = lanes(spread.Z, groups)
     place = layout.place(spread.Z, lane)
-    colours = np.array([style.ACCENT] * len(spread.chosen), dtype=object)
+    colors = np.array([style.ACCENT] * len(spread.chosen), dtype=object)
     if groups is not None:
         index = groups.index[spread.chosen].tolist()
-        colours = np.array([style.SOFT if i < 0 else style.colour(i) for i in index], dtype=object)
+        colors = np.array([style.SOFT if i < 0 else style.color(i) for i in index], dtype=object)
     if fitted.latent.n_columns == 1:
-        style.lines(on, list(bars(layout, spread, lane, scale)), colors=list(colours), linewidths=1.0, alpha=0.45)
+        style.lines(on, list(bars(layout, spread, lane, scale)), colors=list(colors), linewidths=1.0, alpha=0.45)
     else:
-        _draw(on, layout, posterior_ellipses(fitted, spread, place[spread.chosen], scale), list(colours))
+        _draw(on, layout, posterior_ellipses(fitted, spread, place[spread.chosen], scale), list(colors))
     style.draw_rows(on, place, groups, None)
     return style.finish(on, settle=ax is None)
 
@@ -151,7 +151,7 @@ def _draw_tube(
     seen = [view(line) for line in lines]
     style.lines(on, seen, colors=style.SIGNAL, linewidths=1.8, zorder=4)
     reach = 0.5 * discs.width[:, None]
-    every = [*seen, discs.centre - reach, discs.centre + reach, *([] if rows is None else [view(rows)])]
+    every = [*seen, discs.center - reach, discs.center + reach, *([] if rows is None else [view(rows)])]
     _frame(on, view, np.concatenate(every))
     return style.finish(on, settle=ax is None)
 
@@ -160,12 +160,12 @@ def _draw(
     ax: Any,
     layout: LatentLayout | None,
     shapes: PosteriorEllipses,
-    colours: Any,
+    colors: Any,
     alpha: float = 0.2,
     zorder: float = 1.5,
 ) -> None:
-    copy, shift = repeat_over_seams(layout, shapes.centre)
-    painted = colours if isinstance(colours, str) else [colours[i] for i in copy]
+    copy, shift = repeat_over_seams(layout, shapes.center)
+    painted = colors if isinstance(colors, str) else [colors[i] for i in copy]
     axes = shapes.width[copy], shapes.height[copy], shapes.angle[copy]
     pen: dict[str, Any] = {"facecolors": painted, "edgecolors": "none", "alpha": alpha, "zorder": zorder}
-    style.ellipses(ax, shapes.centre[copy] + shift, *axes, **pen)
+    style.ellipses(ax, shapes.center[copy] + shift, *axes, **pen)

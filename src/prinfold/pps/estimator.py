@@ -84,7 +84,7 @@ class PPS(LatentGridModel):
     {latent}
     {regularization}
     {prior_precision}
-    {penalise_bias}
+    {penalize_bias}
     {noise_floor}
     {init.maps}
     trainer : {"gtm", "gem", "paper"}, default="gtm"
@@ -171,7 +171,7 @@ class PPS(LatentGridModel):
         latent: Any = None,
         regularization: float | None = None,
         prior_precision: float | None = None,
-        penalise_bias: bool = False,
+        penalize_bias: bool = False,
         noise_floor: float = 1e-6,
         init: Any = "auto",
         trainer: str = "gtm",
@@ -190,7 +190,7 @@ class PPS(LatentGridModel):
         self.latent = latent
         self.regularization = regularization
         self.prior_precision = prior_precision
-        self.penalise_bias = penalise_bias
+        self.penalize_bias = penalize_bias
         self.noise_floor = noise_floor
         self.init = init
         self.trainer = trainer

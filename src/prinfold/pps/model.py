@@ -208,11 +208,11 @@ def weight_gradient(
     assert sums.cross is not None
     frame, inverse = nodes.tangents.frame, nodes.inverse_across
     contrast = inverse - nodes.inverse_along
-    residual = sums.moment - sums.mass[:, None] * nodes.centres
-    on_centre = inverse[:, None] * residual - contrast[:, None] * along(frame, residual)
+    residual = sums.moment - sums.mass[:, None] * nodes.centers
+    on_center = inverse[:, None] * residual - contrast[:, None] * along(frame, residual)
     turning = contrast[:, None, None] * off(frame, sums.cross) @ nodes.tangents.pullback
     decay = penalty.strength(parameters.level) * parameters.level * surface.penalty_mask
-    return _pulled_back(surface, on_centre, turning) - decay[:, None] * parameters.weights
+    return _pulled_back(surface, on_center, turning) - decay[:, None] * parameters.weights
 
 
 @dataclass(frozen=True)
@@ -234,12 +234,12 @@ class FisherMetric:
         nodes, tangents = self.nodes, self.nodes.tangents
         contrast = nodes.inverse_across - nodes.inverse_along
         moved = self.surface.node_features @ X
-        on_centre = nodes.inverse_across[:, None] * moved - contrast[:, None] * along(tangents.frame, moved)
+        on_center = nodes.inverse_across[:, None] * moved - contrast[:, None] * along(tangents.frame, moved)
         turned = off(tangents.frame, self.surface.node_jacobian(X))
         metric = np.swapaxes(tangents.pullback, 1, 2) @ tangents.pullback
         turning = self.stiffness[:, None, None] * (turned @ metric)
         held = (self.decay * self.surface.penalty_mask)[:, None] * X
-        return _pulled_back(self.surface, self.mass[:, None] * on_centre, turning) + held
+        return _pulled_back(self.surface, self.mass[:, None] * on_center, turning) + held
 
     def solve_roughly(self, right: FloatArray) -> FloatArray:
         """(M, D) the solution with the noise taken for isotropic: what the GTM solves, as preconditioner."""
@@ -248,7 +248,7 @@ class FisherMetric:
     @cached_property
     def _inverse(self) -> FloatArray:
         Phi, nodes = self.surface.node_features, self.nodes
-        n_columns, rank = nodes.centres.shape[1], nodes.tangents.rank
+        n_columns, rank = nodes.centers.shape[1], nodes.tangents.rank
         mean = (rank * nodes.inverse_along + (n_columns - rank) * nodes.inverse_across) / n_columns
         gram = Phi.T @ ((self.mass * mean)[:, None] * Phi)
         # Turning is resisted in all normals, which are most directions: on average over them it is a Gram matrix too.
@@ -274,7 +274,7 @@ def turning_stiffness(nodes: OrientedNodes, moments: TangentMoments) -> FloatArr
     return np.asarray(np.maximum(expected, observed))
 
 
-def _pulled_back(surface: BasisMap, on_centre: FloatArray, on_jacobian: FloatArray) -> FloatArray:
+def _pulled_back(surface: BasisMap, on_center: FloatArray, on_jacobian: FloatArray) -> FloatArray:
     """(M, D) slopes with respect to weights from those with respect to centres (K, D) and Jacobians (K, D, Q)."""
     turned = np.tensordot(surface.node_gradients, on_jacobian, axes=((0, 2), (0, 2)))
-    return np.asarray(surface.node_features.T @ on_centre + turned)
+    return np.asarray(surface.node_features.T @ on_center + turned)

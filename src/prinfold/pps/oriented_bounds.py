@@ -37,8 +37,8 @@ _ROUNDING = 1e-13
 class _Pull(NamedTuple):
     """h_k = (x − y_k)/B_k − c_k E_k u_k for all balls and nodes, seen in some space: what norms of it need."""
 
-    centre: FloatArray
-    centres: FloatArray
+    center: FloatArray
+    centers: FloatArray
     frame: FloatArray
 
     def squares_apart(self, nodes: OrientedNodes, coordinate: FloatArray, best: IntArray) -> FloatArray:
@@ -71,20 +71,20 @@ def _unit(nodes: OrientedNodes) -> float:
 
 def turned_bounds(nodes: OrientedNodes, balls: Balls, least: float = -inf) -> FloatArray:
     """(G, K) bounds on log r_k(t) over the rows t of each ball, all of them tight; see the head of this file."""
-    centre, frame, Y = balls.centre, nodes.tangents.frame, nodes.centres
+    center, frame, Y = balls.center, nodes.tangents.frame, nodes.centers
     contrast = nodes.inverse_across - nodes.inverse_along
-    squared = np.einsum("gd,gd->g", centre, centre)[:, None] + np.einsum("kd,kd->k", Y, Y) - 2 * (centre @ Y.T)
-    coordinate = centre @ np.swapaxes(frame, 1, 2) - np.einsum("qkd,kd->qk", frame, Y)[:, None]
+    squared = np.einsum("gd,gd->g", center, center)[:, None] + np.einsum("kd,kd->k", Y, Y) - 2 * (center @ Y.T)
+    coordinate = center @ np.swapaxes(frame, 1, 2) - np.einsum("qkd,kd->qk", frame, Y)[:, None]
     tangential = np.einsum("qgk,qgk->gk", coordinate, coordinate)
-    log_density = nodes.log_normaliser - 0.5 * nodes.inverse_across * squared + 0.5 * contrast * tangential
+    log_density = nodes.log_normalizer - 0.5 * nodes.inverse_across * squared + 0.5 * contrast * tangential
     best = log_density.argmax(axis=1)
-    apart = _Pull(centre, Y, frame).squares_apart(nodes, coordinate, best)
+    apart = _Pull(center, Y, frame).squares_apart(nodes, coordinate, best)
     sine = _sines(nodes, best)
     rho, unit = balls.radius[:, None], _unit(nodes)
     change = unit * rho * np.sqrt(apart) + 0.5 * rho**2 * _largest_turn(nodes, best, sine)
     if balls.frame.shape[1]:
         F = balls.frame
-        inside = _Pull(centre @ F, Y @ F, frame @ F).squares_apart(nodes, coordinate, best)
+        inside = _Pull(center @ F, Y @ F, frame @ F).squares_apart(nodes, coordinate, best)
         beside = np.maximum(apart - inside, 0.0) + _ROUNDING * (apart + inside)
         linear = balls.within[:, None] * np.sqrt(inside) + balls.beside[:, None] * np.sqrt(beside)
         change = np.minimum(change, unit * linear + _framed_turn(nodes, best, sine, balls))

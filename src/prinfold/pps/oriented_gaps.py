@@ -44,8 +44,8 @@ class OrientedCellNodes(NamedTuple):
     pull: FloatArray
 
     @property
-    def centres(self) -> FloatArray:
-        return self.plain.centres
+    def centers(self) -> FloatArray:
+        return self.plain.centers
 
     @property
     def n_layers(self) -> int:
@@ -56,7 +56,7 @@ class OrientedCellNodes(NamedTuple):
         return weigh(loaded, _trust(loaded, self), self.cells.some(near), work)
 
     def empty_sums(self) -> OrientedCellSums:
-        (K, D), Q = self.centres.shape, len(self.frame)
+        (K, D), Q = self.centers.shape, len(self.frame)
         return OrientedCellSums(self, np.zeros(K), np.zeros((D, K)), np.zeros(K), np.zeros((Q, D, K)))
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -69,7 +69,7 @@ class OrientedCellNodes(NamedTuple):
         self, loaded: MeasuredCells, posterior: Posterior, near: IntArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself."""
-        given, y = self.expected(posterior, np.ones(len(loaded))), self.centres
+        given, y = self.expected(posterior, np.ones(len(loaded))), self.centers
         turned = self.pull * given.mean
         mean = given.share @ y + np.einsum("qnk,qdk->nd", turned, self.frame)
         square = given.share @ np.square(y) + 2 * np.einsum("qnk,qdk->nd", turned, self.offsets)
@@ -117,7 +117,7 @@ class OrientedCellSums:
         """Add what the rows of a block are expected to be."""
         ones = np.ones(len(loaded)) if weight is None else weight
         nodes, trust = self.nodes, _trust(loaded, self.nodes)
-        given, y = nodes.expected(posterior, ones), nodes.centres.T
+        given, y = nodes.expected(posterior, ones), nodes.centers.T
         known, free = trust * loaded.values, 1.0 - trust
         loose = free.T @ given.share
         self.mass += given.share.sum(axis=0)
@@ -131,7 +131,7 @@ class OrientedCellSums:
     def statistics(self) -> OrientedStatistics:
         """The sums so far; ``square`` is about the centres until here."""
         plain = self.nodes.plain
-        y, moment = plain.centres, self.moment.T.copy()
+        y, moment = plain.centers, self.moment.T.copy()
         square = self.square + 2 * np.einsum("kd,kd->k", y, moment) - self.mass * np.einsum("kd,kd->k", y, y)
         cross = np.transpose(self.cross, (2, 1, 0)).copy()
         tangential = np.maximum(np.einsum("qkd,kdq->k", plain.tangents.frame, cross), 0.0)
@@ -164,17 +164,17 @@ class OrientedCells(OrientedModel):
         contrast = 1.0 / plain.inverse_along - 1.0 / plain.inverse_across
         sign, reach = np.where(contrast < 0, -1.0, 1.0), np.sqrt(np.abs(contrast))
         E = plain.tangents.frame
-        cells = cell_nodes(plain.centres, reach[:, None] * E, plain.inverse_across, sign)
+        cells = cell_nodes(plain.centers, reach[:, None] * E, plain.inverse_across, sign)
         frame = np.ascontiguousarray(np.swapaxes(E, 1, 2))
         products = frame[:, None] * frame[None]
-        return OrientedCellNodes(plain, cells, frame, frame * plain.centres.T, products, reach, sign * reach)
+        return OrientedCellNodes(plain, cells, frame, frame * plain.centers.T, products, reach, sign * reach)
 
 
 def _squared(
     nodes: OrientedCellNodes, given: Expected, known: FloatArray, trust: FloatArray, loose: FloatArray
 ) -> FloatArray:
     """(K,) Σ r E‖x − y‖², of what is known, of both together, and of what is free."""
-    y, free = nodes.centres.T, 1.0 - trust
+    y, free = nodes.centers.T, 1.0 - trust
     found = np.einsum("nd,nd->n", known, known) @ given.share
     found += np.einsum("dk,dk->k", y, y * (np.square(trust).T @ given.share) - 2 * ((trust * known).T @ given.share))
     found += np.einsum("abdk,abdk->k", nodes.products, np.matmul(np.square(free).T, nodes.reach**2 * given.square))
@@ -190,7 +190,7 @@ def _crossed(
     nodes: OrientedCellNodes, given: Expected, known: FloatArray, trust: FloatArray, loose: FloatArray
 ) -> FloatArray:
     """(Q, D, K) Σ r E[d (Eᵀd)ᵀ] with d = x − y."""
-    y, free, E = nodes.centres.T, 1.0 - trust, nodes.frame
+    y, free, E = nodes.centers.T, 1.0 - trust, nodes.frame
     open_parts = np.matmul(free, nodes.products)  # (Q, Q, n, K) Eᵀ o E
     along = np.matmul(known, E) - np.matmul(trust, nodes.offsets)
     along += nodes.pull * np.einsum("abnk,bnk->ank", open_parts, given.m)  # E of Eᵀd

@@ -92,28 +92,28 @@ class OrientedModel:
         self, surface: BasisMap, parameters: OrientedParameters, dtype: type = np.float64
     ) -> OrientedNodes:
         """Centres, tangents and constants of the nodes."""
-        centres = surface.nodes(parameters.weights)
+        centers = surface.nodes(parameters.weights)
         frame = tangents(surface, parameters.weights)
-        K, D = centres.shape
+        K, D = centers.shape
         inverse_along = np.broadcast_to(parameters.precision / np.asarray(parameters.along, dtype=float), K)
         inverse_across = np.broadcast_to(parameters.precision / np.asarray(parameters.across, dtype=float), K)
         contrast = inverse_across - inverse_along
         scale = np.sqrt(0.5 * np.where(contrast == 0, inverse_across, np.abs(contrast)))
-        log_normaliser = frame.rank * np.log(inverse_along) + (D - frame.rank) * np.log(inverse_across)
-        log_normaliser = 0.5 * (log_normaliser - D * np.log(2 * np.pi))
+        log_normalizer = frame.rank * np.log(inverse_along) + (D - frame.rank) * np.log(inverse_across)
+        log_normalizer = 0.5 * (log_normalizer - D * np.log(2 * np.pi))
         # For a row that the model explains dᵀΣ⁻¹d is about D at the nodes that matter, so that this leaves about zero.
-        constant = float(log_normaliser.mean()) - 0.5 * D
+        constant = float(log_normalizer.mean()) - 0.5 * D
         loading = np.zeros((1 + self.dimension, D + 2, K))
-        loading[0, :D] = (inverse_across[:, None] * centres).T
-        loading[0, D] = -0.5 * inverse_across * np.einsum("kd,kd->k", centres, centres) + log_normaliser - constant
+        loading[0, :D] = (inverse_across[:, None] * centers).T
+        loading[0, D] = -0.5 * inverse_across * np.einsum("kd,kd->k", centers, centers) + log_normalizer - constant
         loading[0, D + 1] = -0.5 * self.unit * inverse_across
         loading[1:, :D] = np.swapaxes(scale[:, None] * frame.frame, 1, 2)
-        loading[1:, D] = -scale * np.einsum("qkd,kd->qk", frame.frame, centres)
+        loading[1:, D] = -scale * np.einsum("qkd,kd->qk", frame.frame, centers)
         sign = np.sign(contrast)
         sign = float(sign[0]) if (sign == sign[0]).all() else sign.astype(dtype)
         ready: FloatArray = loading.astype(dtype)
-        constants = scale, inverse_across, inverse_along, log_normaliser, constant
-        return OrientedNodes(ready, centres, frame, sign, *constants, self.unit, self.crossed)
+        constants = scale, inverse_across, inverse_along, log_normalizer, constant
+        return OrientedNodes(ready, centers, frame, sign, *constants, self.unit, self.crossed)
 
     def m_step(
         self, surface: BasisMap, sums: OrientedStatistics, penalty: Penalty, parameters: OrientedParameters
@@ -157,15 +157,15 @@ class OrientedModel:
         With δ the way from the old centres to the new, ‖Eᵀ(d − δ)‖² sums to Σ r‖Eᵀd‖² − 2 Eᵀδ·Σ r Eᵀd + g‖Eᵀδ‖².
         """
         frame = sums.tangents
-        before, centres = surface.nodes(old), surface.nodes(new)
-        length = np.einsum("kd,kd->k", centres, centres)
-        whole = sums.square - 2 * np.einsum("kd,kd->k", centres, sums.moment) + sums.mass * length
-        moved = np.einsum("qkd,kd->qk", frame.frame, centres - before)
+        before, centers = surface.nodes(old), surface.nodes(new)
+        length = np.einsum("kd,kd->k", centers, centers)
+        whole = sums.square - 2 * np.einsum("kd,kd->k", centers, sums.moment) + sums.mass * length
+        moved = np.einsum("qkd,kd->qk", frame.frame, centers - before)
         pull = np.einsum("qkd,kd->qk", frame.frame, sums.moment - sums.mass[:, None] * before)
         tangential = sums.tangential - 2 * np.einsum("qk,qk->k", moved, pull)
         tangential += sums.mass * np.einsum("qk,qk->k", moved, moved)
         whole = np.maximum(whole, 0.0)
-        return TangentMoments(sums.mass, frame.rank, whole, np.clip(tangential, 0.0, whole), centres.shape[1])
+        return TangentMoments(sums.mass, frame.rank, whole, np.clip(tangential, 0.0, whole), centers.shape[1])
 
 
 def noise_of_nodes(parameters: OrientedParameters, node: IntArray) -> OrientedParameters:

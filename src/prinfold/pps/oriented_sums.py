@@ -19,18 +19,18 @@ class OrientedNodes(NamedTuple):
     [t, 1, ‖t‖²/unit] · ``loading`` (1 + Q, D + 2, K) is, first, log p(t | node) without the tangential term and less
     ``constant``, which leaves about zero where a row belongs; then κ Eᵀ(t − y), scaled by κ = √(|c|/2) so that its
     square is the tangential term, to be added with ``sign`` (a number, or (K,)). ``scale`` (K,) is κ. The rest is in
-    full precision: ``inverse_across`` and ``inverse_along`` (K,) are 1/B and 1/S, ``log_normaliser`` (K,) −½ log|2πΣ|.
+    full precision: ``inverse_across`` and ``inverse_along`` (K,) are 1/B and 1/S, ``log_normalizer`` (K,) −½ log|2πΣ|.
     ``crossed`` says whether the sums are to hold what the gradient needs too.
     """
 
     loading: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     tangents: Tangents
     sign: Any
     scale: FloatArray
     inverse_across: FloatArray
     inverse_along: FloatArray
-    log_normaliser: FloatArray
+    log_normalizer: FloatArray
     constant: float
     unit: float = 1.0
     crossed: bool = False
@@ -81,11 +81,11 @@ class OrientedNodes(NamedTuple):
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
         frame = self.tangents.frame[:, node]
-        plain = rng.standard_normal((len(node), self.centres.shape[1]))
+        plain = rng.standard_normal((len(node), self.centers.shape[1]))
         coordinate = np.einsum("qnd,nd->qn", frame, plain)
         across, along = self.inverse_across[node] ** -0.5, self.inverse_along[node] ** -0.5
         inside = np.einsum("qn,qnd->nd", coordinate, frame)
-        return np.asarray(self.centres[node] + across[:, None] * plain + (along - across)[:, None] * inside)
+        return np.asarray(self.centers[node] + across[:, None] * plain + (along - across)[:, None] * inside)
 
     def covariance(self, axes: FloatArray) -> FloatArray:
         along, across = 1.0 / self.inverse_along, 1.0 / self.inverse_across
@@ -205,7 +205,7 @@ class OrientedSums:
         ones = np.ones(len(loaded)) if weight is None else weight
         largest, log_sum = largest_weight(ones), np.empty(len(loaded))
         sweep_turned(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *self._sweeping(), log_sum)
-        self.log_likelihood += float(ones @ (log_sum + (self.nodes.constant - np.log(len(self.nodes.centres)))))
+        self.log_likelihood += float(ones @ (log_sum + (self.nodes.constant - np.log(len(self.nodes.centers)))))
         self.total += float(ones.sum())
 
     def _sweeping(self) -> SweptOrientedNodes:
@@ -236,7 +236,7 @@ class OrientedSums:
         if self.crossed is not None:
             crossed = self.crossed / self.nodes.scale  # (Q, D + 2, K): Σ r t u and, in row D, Σ r u
             cross = (
-                np.transpose(crossed[:, :-2], (2, 1, 0)) - self.nodes.centres[:, :, None] * crossed[:, -2].T[:, None]
+                np.transpose(crossed[:, :-2], (2, 1, 0)) - self.nodes.centers[:, :, None] * crossed[:, -2].T[:, None]
             )
             tangential = np.einsum("qkd,kdq->k", self.nodes.tangents.frame, cross)
         return OrientedStatistics(

@@ -18,7 +18,7 @@ from prinfold.select.samples import frame_of, take
 _MOST_RANKED = 1500
 """Rows among which neighbourhoods are compared; all pairs are looked at."""
 
-_NEIGHBOURS = 10
+_NEIGHBORS = 10
 
 
 class ColumnKept(NamedTuple):
@@ -55,7 +55,7 @@ class Study:
     variance: float | None = None
     flat: float | None = None
     likelihood: FloatArray | None = None
-    neighbourhoods: tuple[float, float] | None = None
+    neighborhoods: tuple[float, float] | None = None
     cells: FloatArray | None = None
     there: FloatArray | None = None
     map_errors: tuple[float, float] | None = None
@@ -120,7 +120,7 @@ def study(model: Any, X: Any) -> Study:
         found = {
             **_distances(fitted, rows, seen, complete),
             "likelihood": fitted.log_likelihood(X),
-            "neighbourhoods": _neighbourhoods(fitted, seen, Z, complete),
+            "neighborhoods": _neighborhoods(fitted, seen, Z, complete),
             **_of_kinds(fitted, rows, Z),
             "map_errors": _map_errors(fitted, rows),
         }
@@ -150,7 +150,7 @@ def _map_errors(fitted: FittedSurface, rows: Any) -> tuple[float, float] | None:
     model = fitted.model
     if not hasattr(model, "topographic_error"):
         return None
-    return float(model.quantisation_error(rows)), float(model.topographic_error(rows))
+    return float(model.quantization_error(rows)), float(model.topographic_error(rows))
 
 
 def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[ColumnKept]:
@@ -191,9 +191,9 @@ def _distances(fitted: FittedSurface, rows: Any, seen: FloatArray | None, comple
     given, n = seen[whole], len(complete)
     distance = np.full(n, np.nan)
     distance[whole] = np.linalg.norm(given - nearest, axis=1)
-    centred = given - given.mean(axis=0)
-    found = {"distance": distance, "variance": float(np.mean(np.sum(centred**2, axis=1)))}
-    return found | {"flat": _flat(centred, fitted.latent.dimension), "feet": _feet(fitted, nearest, whole, n)}
+    centered = given - given.mean(axis=0)
+    found = {"distance": distance, "variance": float(np.mean(np.sum(centered**2, axis=1)))}
+    return found | {"flat": _flat(centered, fitted.latent.dimension), "feet": _feet(fitted, nearest, whole, n)}
 
 
 def _feet(fitted: FittedSurface, nearest: FloatArray, whole: Any, n: int) -> FloatArray | None:
@@ -207,19 +207,19 @@ def _feet(fitted: FittedSurface, nearest: FloatArray, whole: Any, n: int) -> Flo
     return feet
 
 
-def _flat(centred: FloatArray, dimension: int) -> float:
+def _flat(centered: FloatArray, dimension: int) -> float:
     """Mean squared distance from the best flat of the same dimension."""
-    n, D = centred.shape
-    gram = centred.T @ centred if n >= D else centred @ centred.T
+    n, D = centered.shape
+    gram = centered.T @ centered if n >= D else centered @ centered.T
     values = np.sort(np.linalg.eigvalsh(gram))[::-1]
     return float(np.maximum(values[dimension:], 0.0).sum() / n)
 
 
-def _neighbourhoods(
+def _neighborhoods(
     fitted: FittedSurface, seen: FloatArray | None, Z: FloatArray, complete: BoolArray
 ) -> tuple[float, float] | None:
     """Trustworthiness and continuity over rows spread evenly through the table, or None where there are too few."""
-    if seen is None or complete.sum() <= 2 * _NEIGHBOURS + 1:
+    if seen is None or complete.sum() <= 2 * _NEIGHBORS + 1:
         return None
     whole = np.flatnonzero(complete)
     some = whole[np.unique(np.linspace(0, len(whole) - 1, min(len(whole), _MOST_RANKED)).astype(int))]
@@ -230,7 +230,7 @@ def _neighbourhoods(
         return pairs.reshape(len(A), len(B))
 
     trust, kept = (
-        measure(seen[some], Z[some], _NEIGHBOURS, latent_distance=latent_distance)
+        measure(seen[some], Z[some], _NEIGHBORS, latent_distance=latent_distance)
         for measure in (trustworthiness, continuity)
     )
     return trust, kept

@@ -41,16 +41,16 @@ def scene_of(study: Study, groups: RowClasses | None, columns: Any) -> dict[str,
     shown = [*asked, *(j for j in order if j in kept and j not in asked)][:3]
     rows = np.unique(np.linspace(0, study.n - 1, min(study.n, _MOST_ROWS)).astype(int))
     names = [study.fitted.feature_names[j] for j in kept]
-    centre = np.nanmean(np.concatenate([study.table[rows][:, kept], vertices[:, kept]]), axis=0)
+    center = np.nanmean(np.concatenate([study.table[rows][:, kept], vertices[:, kept]]), axis=0)
 
     def narrow(places: FloatArray) -> FloatArray:
-        return np.asarray(places[:, kept] - centre, dtype=np.float32)
+        return np.asarray(places[:, kept] - center, dtype=np.float32)
 
     return {
         "columns": names,
         "chosen": [kept.index(j) for j in shown],
         "curve": study.fitted.latent.dimension == 1,
-        "centre": centre,
+        "center": center,
         "rows": narrow(study.table[rows]),
         "rowNumbers": rows.astype(np.int32),
         "classes": None if groups is None else {"names": list(groups.names), "index": groups.index[rows].astype("i2")},

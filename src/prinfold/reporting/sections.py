@@ -46,8 +46,8 @@ def facts(study: Study) -> str:
             ("variance explained", f"{100 * study.explained:.1f} %", f"a flat surface explains {100 * flat:.1f} %")
         )
     if study.map_errors is not None:
-        quantisation, topographic = study.map_errors
-        rows.append(("quantisation error", writing.number(quantisation), "mean distance from the nearest node"))
+        quantization, topographic = study.map_errors
+        rows.append(("quantisation error", writing.number(quantization), "mean distance from the nearest node"))
         rows.append(
             (
                 "topographic error",
@@ -59,8 +59,8 @@ def facts(study: Study) -> str:
         rows.append(
             ("log-likelihood", writing.number(study.likelihood.mean()), "mean over the rows, natural logarithm")
         )
-    if study.neighbourhoods is not None:
-        trust, kept = study.neighbourhoods
+    if study.neighborhoods is not None:
+        trust, kept = study.neighborhoods
         rows.append(("trustworthiness", f"{trust:.3f}", "neighbours on the map are neighbours in the data; best at 1"))
         rows.append(("continuity", f"{kept:.3f}", "neighbours in the data are neighbours on the map; best at 1"))
     model = study.fitted.model

@@ -126,10 +126,10 @@ class Rows:
     def block(self, part: Selection) -> FloatArray:
         """Centred rows, C-contiguous, in the table's own precision; a sparse table is filled in block by block."""
         chosen: Any = self.table[part]
-        centred = np.subtract(dense(chosen), self.offset, dtype=np.float64, order="C")
+        centered = np.subtract(dense(chosen), self.offset, dtype=np.float64, order="C")
         if self.scale is not None:
-            centred /= self.scale
-        return centred.astype(self.table.dtype, copy=False)
+            centered /= self.scale
+        return centered.astype(self.table.dtype, copy=False)
 
     def remembered(self, owner: object, make: Callable[[], T]) -> T:
         """A result computed from all rows, kept for the next call by the same owner; only the newest is kept."""

@@ -17,7 +17,7 @@ from numba.extending import register_jitable
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.numerics._compiled import compiled
-from prinfold.som.neighborhoods import Neighbourhood
+from prinfold.som.neighborhoods import Neighborhood
 
 COMPILED_KINDS = {"gaussian": 0, "bubble": 1, "epanechnikov": 2}
 """Neighbourhoods that are compiled, by name."""
@@ -115,7 +115,7 @@ def sweep_reference(
     columns: FloatArray,
     width: FloatArray,
     rate: FloatArray,
-    neighbourhood: Neighbourhood,
+    neighborhood: Neighborhood,
 ) -> float:
     """The same, node by node as the formula has it, for any neighbourhood."""
     total = 0.0
@@ -126,5 +126,5 @@ def sweep_reference(
         best = int(np.argmin(apart))
         total += float(apart[best])
         s = np.square(places - places[:, [best]]).sum(axis=0) / width[step] ** 2
-        columns[seen] += rate[step] * neighbourhood.value(s) * gap
+        columns[seen] += rate[step] * neighborhood.value(s) * gap
     return total

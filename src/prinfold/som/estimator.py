@@ -26,7 +26,7 @@ from prinfold.latent import LatentSpace
 from prinfold.loops import Scheduled, run_fixed_point
 from prinfold.rows.rows import as_rows, filled
 from prinfold.som import model
-from prinfold.som.neighborhoods import NEIGHBOURHOODS, Neighbourhood
+from prinfold.som.neighborhoods import NEIGHBORHOODS, Neighborhood
 from prinfold.som.node_surface import NodeMap, NodeWins
 from prinfold.som.schedules import Schedule, as_schedule
 from prinfold.som.verbs import SOMVerbs
@@ -75,7 +75,7 @@ class SOM(SOMVerbs):
     grid : {"rectangular", "hexagonal"}, default="rectangular"
         How nodes lie: with four neighbours or, on two axes, with six.
     {latent}
-    neighbourhood : str or neighbourhood, default="gaussian"
+    neighborhood : str or neighbourhood, default="gaussian"
         How much a node learns of rows that another has won, by the distance between the two in units of the width:
         ``"gaussian"``, exp(−s²/2); ``"bubble"``, 1 up to one width; ``"epanechnikov"``, 1 − s² up to one width.
     width : float or Schedule, default=None
@@ -160,7 +160,7 @@ class SOM(SOMVerbs):
         "nodes": nothing | axis_counts | instance_of(LatentSpace, words="a latent space"),
         "grid": one_of(GRIDS),
         "latent": nothing | one_of(LATENTS) | instance_of(LatentSpace, words="a latent space"),
-        "neighbourhood": one_of(NEIGHBOURHOODS)
+        "neighborhood": one_of(NEIGHBORHOODS)
         | Constraint(lambda v: all(hasattr(v, verb) for verb in ("value", "relative", "spread")), "a neighbourhood"),
         "width": nothing | real(0, above=True) | _SCHEDULE,
         "rate": nothing | real(0, above=True) | _SCHEDULE,
@@ -185,7 +185,7 @@ class SOM(SOMVerbs):
         nodes: Any = None,
         grid: str = "rectangular",
         latent: Any = None,
-        neighbourhood: Any = "gaussian",
+        neighborhood: Any = "gaussian",
         width: Any = None,
         rate: Any = None,
         trainer: str = "batch",
@@ -199,7 +199,7 @@ class SOM(SOMVerbs):
         self.nodes = nodes
         self.grid = grid
         self.latent = latent
-        self.neighbourhood = neighbourhood
+        self.neighborhood = neighborhood
         self.width = width
         self.rate = rate
         self.trainer = trainer
@@ -295,18 +295,18 @@ class SOM(SOMVerbs):
         latent = make_map_latent(self.grid, self.latent, self.nodes, self.n_components, total)
         middle = (observed_mean if gaps else weighted_mean)(table, weight)
         rows = as_rows(table, middle, weight, width=latent.n_nodes, gaps=gaps)
-        neighbourhood = self._neighbourhood()
-        width = model.default_width(as_schedule(self.width, _DEFAULT_EPOCHS), latent, neighbourhood)
+        neighborhood = self._neighborhood()
+        width = model.default_width(as_schedule(self.width, _DEFAULT_EPOCHS), latent, neighborhood)
         rate = as_schedule(self.rate, width.epochs).resolved(*_DEFAULT_RATES)
         if max(rate.at(0), rate.at(rate.epochs)) > 1:
             raise InvalidParameterError(
                 f"rate must be at most 1, got {self.rate!r}. A rate of 1 moves a node all the way to the row"
             )
-        return model.SOMProblem(rows, latent, neighbourhood, width, rate, float(column_variances(rows).sum()))
+        return model.SOMProblem(rows, latent, neighborhood, width, rate, float(column_variances(rows).sum()))
 
-    def _neighbourhood(self) -> Neighbourhood:
-        found: Neighbourhood = (
-            NEIGHBOURHOODS[self.neighbourhood] if isinstance(self.neighbourhood, str) else self.neighbourhood
+    def _neighborhood(self) -> Neighborhood:
+        found: Neighborhood = (
+            NEIGHBORHOODS[self.neighborhood] if isinstance(self.neighborhood, str) else self.neighborhood
         )
         return found
 
@@ -340,7 +340,7 @@ class SOM(SOMVerbs):
     def _make_map(self, found: dict[str, Any]) -> NodeMap:
         """The surface through the nodes, from the fitted attributes."""
         latent, mass = found["latent_"], found["cell_mass_"]
-        width = found["width_"] * self._neighbourhood().spread(latent.dimension)
+        width = found["width_"] * self._neighborhood().spread(latent.dimension)
         return NodeMap(latent, NodeWins(mass, mass * (found["cell_means_"] - found["offset_"])), width)
 
     def _fit_warnings(self, table: FloatArray) -> list[tuple[str, type[Warning]]]:

@@ -20,7 +20,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.base.starting_points import distinct_rows, principal_axes, principal_nodes
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows, for_each_block, work_through
-from prinfold.som.neighborhoods import Neighbourhood
+from prinfold.som.neighborhoods import Neighborhood
 from prinfold.som.node_surface import NodeWins, places_of, update
 from prinfold.som.schedules import Schedule
 
@@ -34,7 +34,7 @@ class SOMProblem:
 
     rows: Rows
     latent: LatentSpace
-    neighbourhood: Neighbourhood
+    neighborhood: Neighborhood
     width: Schedule
     rate: Schedule
     spread: float
@@ -150,7 +150,7 @@ def basin_nodes(latent: LatentSpace, near: IntArray, kept: int = 2) -> IntArray:
     for j in range(kept, near.shape[1]):
         beside = np.zeros(len(near), dtype=bool)
         for nearer in near[:, :j].T:
-            beside |= are_neighbours(latent, near[:, j], nearer)
+            beside |= are_neighbors(latent, near[:, j], nearer)
         found[beside, j] = near[beside, 0]
     return found
 
@@ -211,7 +211,7 @@ class BatchTraining:
         def step(state: SOMState) -> SOMState:
             width = float(_width_at(problem, state.epoch))
             assert state.won is not None
-            codebook = update(problem.places, state.won, problem.neighbourhood, width, state.codebook)
+            codebook = update(problem.places, state.won, problem.neighborhood, width, state.codebook)
             won, error = assign(problem.rows, codebook)
             return SOMState(codebook, state.won, width, won, error, state.epoch + 1)
 
@@ -227,7 +227,7 @@ class OnlineTraining:
     def epoch(self, problem: SOMProblem, rng: np.random.Generator) -> Callable[[SOMState], SOMState]:
         X, weight = sorted_rows(problem.rows)
         places = np.ascontiguousarray(problem.places.T)
-        sweep = _make_sweep(problem.neighbourhood)
+        sweep = _make_sweep(problem.neighborhood)
 
         def step(state: SOMState) -> SOMState:
             order = draw_order(weight, rng)
@@ -252,13 +252,13 @@ _NARROWEST_WIDTH = 1e-100
 """Node spacings within which a node is alone, as it is within anything less."""
 
 
-def _make_sweep(neighbourhood: Neighbourhood) -> Callable[..., float]:
+def _make_sweep(neighborhood: Neighborhood) -> Callable[..., float]:
     """The compiled sweep, or the plain one for a neighbourhood that was not compiled."""
     from prinfold.som._online_jit import COMPILED_KINDS, sweep, sweep_reference  # imports numba
 
-    kind = COMPILED_KINDS.get(neighbourhood.name)
+    kind = COMPILED_KINDS.get(neighborhood.name)
     fast, plain = cast(Callable[..., float], sweep), cast(Callable[..., float], sweep_reference)
-    return (lambda *given: plain(*given, neighbourhood)) if kind is None else (lambda *given: fast(*given, kind))
+    return (lambda *given: plain(*given, neighborhood)) if kind is None else (lambda *given: fast(*given, kind))
 
 
 def sorted_rows(rows: Rows) -> tuple[FloatArray, FloatArray]:
@@ -327,18 +327,18 @@ def u_matrix(latent: LatentSpace, codebook: FloatArray) -> UMatrix:
     return UMatrix(edges, lengths, np.bincount(ends, both, len(codebook)) / np.maximum(count, 1))
 
 
-def are_neighbours(latent: LatentSpace, first: IntArray, second: IntArray) -> BoolArray:
+def are_neighbors(latent: LatentSpace, first: IntArray, second: IntArray) -> BoolArray:
     """(n,) whether pairs of nodes are joined by an edge."""
     K = latent.n_nodes
     known = latent.edges[:, 0] * K + latent.edges[:, 1]
     return np.isin(np.minimum(first, second) * K + np.maximum(first, second), known)
 
 
-def default_width(width: Schedule, latent: LatentSpace, neighbourhood: Neighbourhood) -> Schedule:
+def default_width(width: Schedule, latent: LatentSpace, neighborhood: Neighborhood) -> Schedule:
     """The schedule of widths with its defaults: from a quarter of the map to one node spacing.
 
     Both are standard deviations of the neighbourhood, so that they mean the same for every kind of neighbourhood.
     """
-    unit = neighbourhood.spread(latent.dimension)
+    unit = neighborhood.spread(latent.dimension)
     extent = float(np.ptp(places_of(latent), axis=0).max())
     return width.resolved(max(0.25 * extent, _LAST_WIDTH) / unit, _LAST_WIDTH / unit)

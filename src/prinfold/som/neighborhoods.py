@@ -20,12 +20,12 @@ _BUBBLE_EDGE = 1.0 + 1e-9
 """A node at one width is within it, whatever the rounding."""
 
 
-class Neighbourhood(Protocol):
+class Neighborhood(Protocol):
     """A neighbourhood function h(s)."""
 
     @property
     def name(self) -> str:
-        """Its value of the parameter ``neighbourhood``."""
+        """Its value of the parameter ``neighborhood``."""
 
     def value(self, s: FloatArray) -> FloatArray:
         """h(s)."""
@@ -38,7 +38,7 @@ class Neighbourhood(Protocol):
 
 
 @dataclass(frozen=True)
-class GaussianNeighbourhood:
+class GaussianNeighborhood:
     """h(s) = exp(−s/2); the width is its standard deviation."""
 
     name: str = "gaussian"
@@ -54,7 +54,7 @@ class GaussianNeighbourhood:
 
 
 @dataclass(frozen=True)
-class BubbleNeighbourhood:
+class BubbleNeighborhood:
     """h(s) = 1 for s ≤ 1, else 0: all nodes within the width learn alike."""
 
     name: str = "bubble"
@@ -70,7 +70,7 @@ class BubbleNeighbourhood:
 
 
 @dataclass(frozen=True)
-class EpanechnikovNeighbourhood:
+class EpanechnikovNeighborhood:
     """h(s) = (1 − s)₊: falling to nil at the width."""
 
     name: str = "epanechnikov"
@@ -85,7 +85,7 @@ class EpanechnikovNeighbourhood:
         return 1.0 / sqrt(dimension + 4.0)
 
 
-NEIGHBOURHOODS: dict[str, Neighbourhood] = {
-    each.name: each for each in (GaussianNeighbourhood(), BubbleNeighbourhood(), EpanechnikovNeighbourhood())
+NEIGHBORHOODS: dict[str, Neighborhood] = {
+    each.name: each for each in (GaussianNeighborhood(), BubbleNeighborhood(), EpanechnikovNeighborhood())
 }
 """Neighbourhood functions by name."""

@@ -24,9 +24,9 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import as_rows
-from prinfold.som.neighborhoods import GaussianNeighbourhood, Neighbourhood
+from prinfold.som.neighborhoods import GaussianNeighborhood, Neighborhood
 
-_GAUSSIAN = GaussianNeighbourhood()
+_GAUSSIAN = GaussianNeighborhood()
 
 _LEAST_KERNEL_SUM = 1e-250
 """Below this a kernel sum is rounding: no node near saw the column, and the nodes that did are taken alone."""
@@ -67,14 +67,14 @@ def squared_place_distances(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def update(
-    places: FloatArray, won: NodeWins, neighbourhood: Neighbourhood, width: float, codebook: FloatArray
+    places: FloatArray, won: NodeWins, neighborhood: Neighborhood, width: float, codebook: FloatArray
 ) -> FloatArray:
     """(K, D) the batch update (2.23): kernel means at the nodes; a node that no kernel reaches stays where it is."""
     occupied = won.occupied
     seen, held = places[occupied], won.only(occupied)
     out = codebook.copy()
     for part in as_rows(places, width=len(seen)).slices:
-        h = neighbourhood.relative(squared_place_distances(places[part], seen) / width**2)
+        h = neighborhood.relative(squared_place_distances(places[part], seen) / width**2)
         total, sums = h @ held.mass, h @ held.sums
         np.divide(sums, total, out=out[part], where=np.broadcast_to(total > _LEAST_KERNEL_SUM, sums.shape))
     return out
@@ -109,9 +109,9 @@ class NodeMap:
 
     def _sums(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
         """Points (n, D), kernels (n, k), their totals (n, 1) or (n, D), and where those are nil."""
-        centres, held = self._occupied_nodes
+        centers, held = self._occupied_nodes
         places = self.latent.embed(Z) * self.latent.node_units
-        h = _GAUSSIAN.relative(squared_place_distances(places, centres) / self.width**2)
+        h = _GAUSSIAN.relative(squared_place_distances(places, centers) / self.width**2)
         total = h @ held.mass
         lost = total <= _LEAST_KERNEL_SUM
         total = np.where(lost, 1.0, total)
@@ -123,10 +123,10 @@ class NodeMap:
 
     def _derivative(self, Z: FloatArray) -> FloatArray:
         points, h, total, lost = self._sums(Z)
-        centres, held = self._occupied_nodes
-        by_place = np.empty((*points.shape, centres.shape[1]))
-        for axis, centre in enumerate(centres.T):
-            moved = h * centre
+        centers, held = self._occupied_nodes
+        by_place = np.empty((*points.shape, centers.shape[1]))
+        for axis, center in enumerate(centers.T):
+            moved = h * center
             by_place[..., axis] = (moved @ held.sums - points * (moved @ held.mass)) / (total * self.width**2)
         found = np.asarray(by_place @ (self.latent.node_units[:, None] * self.latent.embed_jacobian(Z)))
         for column in np.flatnonzero(lost.any(axis=0)):

@@ -90,7 +90,7 @@ class SOMVerbs(PrincipalManifold):
             found[gaps] = np.where(np.isnan(table[gaps]), self._point(Z), table[gaps])
         return found
 
-    def quantisation_error(self, X: Any) -> float:
+    def quantization_error(self, X: Any) -> float:
         """Mean distance of rows from the vectors of their winners, over the columns that a row has.
 
         Rows without any value do not count.
@@ -120,7 +120,7 @@ class SOMVerbs(PrincipalManifold):
         float
         """
         first, *second = model.winners(self._measured_rows(X), self.codebook_ - self.offset_, n_best=2).T
-        return float(np.mean(~model.are_neighbours(self.latent_, first, second[0]))) if second else 0.0
+        return float(np.mean(~model.are_neighbors(self.latent_, first, second[0]))) if second else 0.0
 
     def u_matrix(self) -> model.UMatrix:
         """Distances in data space between neighbouring nodes: large ones part clusters.

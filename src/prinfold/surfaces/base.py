@@ -13,7 +13,7 @@ from prinfold.base.callbacks import with_callbacks
 from prinfold.base.file_requirements import require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.base.unique_rows import centred_rows, weighted_places
+from prinfold.base.unique_rows import centered_rows, weighted_places
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_latent
 from prinfold.basis_maps.linear_geometry import linear_geometry
@@ -100,7 +100,7 @@ class RegressedManifold(PrincipalManifold):
         """
         check_parameters(self, self._constraints)
         self._forget()
-        table, unique, offset, rows = centred_rows(self, X, sample_weight)
+        table, unique, offset, rows = centered_rows(self, X, sample_weight)
         init = self.init if isinstance(self.init, str) else weighted_places(self.init, unique, self.n_components)
         self._train(table, SurfaceRows(rows, unique.weight), offset, init)
         for words, category in self._warnings():

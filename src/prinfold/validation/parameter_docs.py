@@ -99,7 +99,7 @@ regularization : float, default=None
 prior_precision : float, default=None
     Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has the units of the data to
     the power −2.
-penalise_bias : bool, default=False
+penalize_bias : bool, default=False
     Whether the penalty holds down the bias too. Not used with a basis object.
 noise_floor : float, default=1e-6
     Smallest noise variance, relative to the mean variance of a column.
@@ -109,7 +109,7 @@ init.maps : str or array of shape (n, Q), default="auto"
     furthest in a short trial, as for the :class:`~prinfold.GTM`.
 closed : bool or "auto", default=False
     Whether the curve returns to its beginning; ``"auto"`` compares open and closed ones as it does starts.
-begin : int, array of shape (D,) or mask of shape (n,), default=None
+root : int, array of shape (D,) or mask of shape (n,), default=None
     Where arc length is to begin, such as at a root cell: near a row, given by its number in the training table or by
     its values, or near the middle of the rows that a mask marks. The curve begins at the end that is nearer to it along
     the curve, a closed one at the last vertex before it. None begins in the half that more rows lie in.

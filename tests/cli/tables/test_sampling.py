@@ -32,7 +32,7 @@ def large(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "data.parquet"
 
 
-@pytest.mark.parametrize("scaling", ["--raw", "--standardise"])
+@pytest.mark.parametrize("scaling", ["--raw", "--standardize"])
 def test_a_fit_to_blocks_is_the_fit_to_all_rows(
     scaling: str, large: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

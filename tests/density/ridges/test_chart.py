@@ -190,7 +190,7 @@ def test_patches_with_tangents_and_curvature_beat_plain_regression():
     plain[:, 0] = flat[:, 0]
 
     def off(coefficients):
-        y = Patches(c.patches.centres, coefficients, c.patches.bandwidth).point(Z)
+        y = Patches(c.patches.centers, coefficients, c.patches.bandwidth).point(Z)
         return np.sqrt(np.mean(np.square(flow(y).points - y).sum(axis=1)))
 
     bent = off(c.patches.coefficients)
@@ -266,7 +266,7 @@ def test_the_mesh_lies_on_the_surface(known):
     fine, coarse = c.mesh(40), c.mesh(8)
     assert len(fine.vertices) > len(coarse.vertices)
     # Every piece has its share.
-    pieces = cKDTree(c.latent.centres).query(coarse.latent)[1]
+    pieces = cKDTree(c.latent.centers).query(coarse.latent)[1]
     assert set(c.piece[pieces]) == set(c.piece)
 
 
@@ -363,7 +363,7 @@ def test_neighbours_lie_along_the_ridge_and_not_on_the_next_layer():
     layers = np.concatenate([np.insert(flat, 2, height, axis=1) for height in (0.0, 1.2)])
     tangent = np.repeat(np.eye(3)[None, :, :2], len(layers), axis=0)
     sheet = chart_nodes.Sheet(layers, tangent, np.empty((0, 2), np.intp), 1.0)
-    pairs = chart_nodes.neighbours(sheet)
+    pairs = chart_nodes.neighbors(sheet)
     across = layers[pairs[:, 0], 2] != layers[pairs[:, 1], 2]
     steep = np.linalg.norm(layers[pairs[:, 0], :2] - layers[pairs[:, 1], :2], axis=1) < 1.1
     assert not (across & steep).any()
@@ -374,7 +374,7 @@ def test_pieces_lie_side_by_side_with_a_gap():
     X, bandwidth = SURFACES["pieces"]()
     c = chart(X, bandwidth)
     spacing = 0.5 * bandwidth
-    spans = [(z.min(), z.max()) for z in (c.latent.centres[c.piece == i, 0] for i in range(c.piece.max() + 1))]
+    spans = [(z.min(), z.max()) for z in (c.latent.centers[c.piece == i, 0] for i in range(c.piece.max() + 1))]
     spans.sort()
     for (_, high), (low, _) in pairwise(spans):
         assert_allclose(low - high, chart_embedding.GAP_SPACINGS * spacing, rtol=1e-9)

@@ -91,8 +91,8 @@ def test_the_coordinate_is_arc_length(known):
     assert np.quantile(np.abs(speed - 1.0), 0.99) < 1e-3
     for b, (low, high) in enumerate(zip(g.latent.domain.low, g.latent.domain.high, strict=True)):
         Z = np.linspace(low, np.nextafter(high, low), 20_000)
-        travelled = np.cumsum(np.linalg.norm(np.diff(g.point(Z[:, None]), axis=0), axis=1))
-        assert_allclose(travelled, (Z - low)[1:], rtol=0, atol=1.1e-4 * g.latent.lengths[b])
+        traveled = np.cumsum(np.linalg.norm(np.diff(g.point(Z[:, None]), axis=0), axis=1))
+        assert_allclose(traveled, (Z - low)[1:], rtol=0, atol=1.1e-4 * g.latent.lengths[b])
 
 
 def test_the_jacobian_is_the_derivative_of_the_map(known):

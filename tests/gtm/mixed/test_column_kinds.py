@@ -178,7 +178,7 @@ def test_means_and_variances_are_those_of_what_is_drawn():
     nodes = noise.at_nodes(SURFACE, parameters)
     rows = nodes.draw(np.zeros(200_000, dtype=int), np.random.default_rng(0))
     drawn = np.column_stack([rows[:, :2], rows[:, 2, None] == np.arange(3), rows[:, 3:5]])
-    assert_allclose(drawn.mean(axis=0), means(noise.layout, nodes.centres)[0], rtol=0.03, atol=0.01)
+    assert_allclose(drawn.mean(axis=0), means(noise.layout, nodes.centers)[0], rtol=0.03, atol=0.01)
     assert_allclose(drawn.var(axis=0), nodes.variances(None)[0], rtol=0.05, atol=0.01)
 
 

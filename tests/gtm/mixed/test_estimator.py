@@ -177,9 +177,9 @@ def test_a_row_alone_is_the_row_among_others():
 def test_blocks_are_the_whole():
     model = fitted(GAPPY)
     table, parameters = model._table(GAPPY), model._parameters()
-    whole = gtm.summarise(model._model, model._rows(table), parameters)
+    whole = gtm.summarize(model._model, model._rows(table), parameters)
     parts = [model._rows(table[i : i + 37]) for i in range(0, len(table), 37)]
-    first, *rest = (gtm.summarise(model._model, part, parameters) for part in parts)
+    first, *rest = (gtm.summarize(model._model, part, parameters) for part in parts)
     joined = sum(rest, first)
     for name in ("mass", "masses", "moment", "square", "seen", "slack", "log_likelihood", "total"):
         assert_allclose(getattr(joined, name), getattr(whole, name), rtol=1e-9, atol=1e-12)

@@ -59,10 +59,10 @@ def log_joint(model: GTMMixture, X: np.ndarray) -> list[np.ndarray]:
     """For each map (n, K) log π p(t | node) / K, one call of scipy's density for each node."""
     found = []
     for share, each in zip(model.mixing_, model.maps_, strict=True):
-        centres = each.inverse_transform(each.latent_.nodes)
+        centers = each.inverse_transform(each.latent_.nodes)
         covariance = each.noise_covariance()
-        log_p = [multivariate_normal(c, S).logpdf(X) for c, S in zip(centres, covariance, strict=True)]
-        found.append(np.stack(log_p, axis=1) + np.log(share / len(centres)))
+        log_p = [multivariate_normal(c, S).logpdf(X) for c, S in zip(centers, covariance, strict=True)]
+        found.append(np.stack(log_p, axis=1) + np.log(share / len(centers)))
     return found
 
 
@@ -216,7 +216,7 @@ def test_sums_that_leave_out_nodes_and_rows_are_those_of_all(monkeypatch: pytest
     sum_parts = gtm.sum_parts
 
     def counted(model: Any, rows: Rows, nodes: Any, parts: Any) -> Any:
-        seen.append(sum(part.n_entries(len(nodes.centres)) for part in parts))
+        seen.append(sum(part.n_entries(len(nodes.centers)) for part in parts))
         return sum_parts(model, rows, nodes, parts)
 
     monkeypatch.setattr(pruning, "_WORTH_IT", 0)

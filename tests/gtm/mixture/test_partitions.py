@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 from tests.properties.cases import random_rotation
 
 from prinfold.gtm.mixture import partitions
-from prinfold.gtm.mixture.partitions import Flats, distinct_rows, find_centres, find_clouds, find_flats, parts_of
+from prinfold.gtm.mixture.partitions import Flats, distinct_rows, find_centers, find_clouds, find_flats, parts_of
 from prinfold.rows.rows import as_rows
 
 
@@ -56,7 +56,7 @@ def test_every_part_is_nearest_to_its_own_flat_and_every_flat_in_the_middle_of_i
         part = flats.parts(among.rows)
         for j in range(4):
             own = among.rows[part == j]
-            assert_allclose(flats.centres[j], own.mean(axis=0), atol=1e-12)
+            assert_allclose(flats.centers[j], own.mean(axis=0), atol=1e-12)
             assert_allclose(flats.axes[j] @ flats.axes[j].T, np.eye(q), atol=1e-12)
             beside = (own - own.mean(axis=0)) @ flats.axes[j].T
             principal = np.linalg.svd(own - own.mean(axis=0))[1][:q]
@@ -67,9 +67,9 @@ def test_every_part_is_nearest_to_its_own_flat_and_every_flat_in_the_middle_of_i
 def test_distance_to_a_flat_is_what_is_left_of_a_least_squares_fit(q: int):
     rng = np.random.default_rng(q)
     axes = np.linalg.qr(rng.normal(size=(4, q)))[0].T if q else np.empty((0, 4))
-    centre, X = rng.normal(size=4), rng.normal(size=(7, 4))
-    left = [np.linalg.norm(x - centre - axes.T @ np.linalg.lstsq(axes.T, x - centre, rcond=None)[0]) for x in X]
-    assert_allclose(Flats(centre[None], axes[None]).squared_distances(X)[:, 0], np.square(left), atol=1e-12)
+    center, X = rng.normal(size=4), rng.normal(size=(7, 4))
+    left = [np.linalg.norm(x - center - axes.T @ np.linalg.lstsq(axes.T, x - center, rcond=None)[0]) for x in X]
+    assert_allclose(Flats(center[None], axes[None]).squared_distances(X)[:, 0], np.square(left), atol=1e-12)
 
 
 def test_neither_order_nor_rotation_move_clouds():
@@ -102,11 +102,11 @@ def test_clouds_are_told_apart_by_their_density():
     truth = np.repeat([0, 1], [300, 100])
     rows = rows_of(X)
     agrees = {}
-    for find in (find_centres, find_clouds):
+    for find in (find_centers, find_clouds):
         part = parts_of(rows, find(distinct_rows(rows), 2, 1, np.random.default_rng(0)))
         agrees[find] = max((part == t).mean() for t in (truth, 1 - truth))
     assert agrees[find_clouds] > 0.98
-    assert agrees[find_centres] < 0.95
+    assert agrees[find_centers] < 0.95
 
 
 def test_a_cloud_is_a_gaussian_with_a_share():
@@ -115,9 +115,9 @@ def test_a_cloud_is_a_gaussian_with_a_share():
     clouds = partitions._clouds(X, share, 0.01)
     for j, found in enumerate(clouds.log_densities(X).T):
         own = share[:, j]
-        centre, spread = own @ X / own.sum(), np.cov(X.T, aweights=own, bias=True) + 0.01 * np.eye(3)
-        assert_allclose(clouds.centres[j], centre)
-        wanted = np.log(own.sum()) + multivariate_normal(centre, spread).logpdf(X)
+        center, spread = own @ X / own.sum(), np.cov(X.T, aweights=own, bias=True) + 0.01 * np.eye(3)
+        assert_allclose(clouds.centers[j], center)
+        wanted = np.log(own.sum()) + multivariate_normal(center, spread).logpdf(X)
         assert_allclose(found - 1.5 * np.log(2 * np.pi), wanted, atol=1e-10)
 
 
@@ -133,15 +133,15 @@ def test_clouds_of_many_columns_or_of_few_rows():
 def test_fewer_distinct_rows_than_parts_make_fewer_parts():
     X = np.repeat([[0.0, 0.0], [1.0, 0.0]], 5, axis=0)
     flats = find_flats(distinct_rows(rows_of(X)), 4, 1, np.random.default_rng(0))
-    assert len(flats.centres) == 2
-    assert len(find_flats(distinct_rows(rows_of(np.ones((4, 2)))), 3, 0, np.random.default_rng(0)).centres) == 1
+    assert len(flats.centers) == 2
+    assert len(find_flats(distinct_rows(rows_of(np.ones((4, 2)))), 3, 0, np.random.default_rng(0)).centers) == 1
 
 
 def test_a_part_that_loses_its_rows_stays_where_it_was():
     """Along a line two flats of one dimension are the same flat, so that one of them takes all rows."""
     X = np.linspace(0, 1, 30)[:, None] * [1.0, 2.0]
     flats = find_flats(distinct_rows(rows_of(X)), 2, 1, np.random.default_rng(0))
-    assert np.isfinite(flats.centres).all()
+    assert np.isfinite(flats.centers).all()
     assert np.isfinite(flats.squared_distances(X)).all()
 
 

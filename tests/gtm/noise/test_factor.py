@@ -69,22 +69,22 @@ def dense_covariances(model):
 
 def brute_force(model, table, errors=None):
     """(n, K) log p(t | node); (n, K, D) and (n, K, D, D) mean and covariance of cells given what was measured."""
-    centres, covariances = model.inverse_transform(model.latent_.nodes), dense_covariances(model)
+    centers, covariances = model.inverse_transform(model.latent_.nodes), dense_covariances(model)
     e = (
         np.zeros_like(table)
         if errors is None
         else np.broadcast_to(errors if errors.ndim == 2 else errors[:, None], table.shape)
     )
-    (n, D), K = table.shape, len(centres)
+    (n, D), K = table.shape, len(centers)
     density, mean, spread = np.empty((n, K)), np.empty((n, K, D)), np.empty((n, K, D, D))
     for i, row in enumerate(table):
         seen = ~np.isnan(row)
         for k in range(K):
             total = covariances[k][np.ix_(seen, seen)] + np.diag(e[i, seen] ** 2)
-            gap, precision = row[seen] - centres[k, seen], np.linalg.inv(total)
+            gap, precision = row[seen] - centers[k, seen], np.linalg.inv(total)
             density[i, k] = -0.5 * (gap @ precision @ gap + np.linalg.slogdet(2 * np.pi * total)[1])
             gain = covariances[k][:, seen] @ precision
-            mean[i, k] = centres[k] + gain @ gap
+            mean[i, k] = centers[k] + gain @ gap
             spread[i, k] = covariances[k] - gain @ covariances[k][seen]
     return density, mean, spread
 
@@ -230,10 +230,10 @@ def test_repeats_are_weights(table, errors, noise):
 def test_blocks_are_the_whole(noise, table, errors):
     model = fitted(table, errors, noise=noise)
     parameters, trained = model._parameters(), model._model
-    whole = gtm.summarise(trained, model._rows(table, errors), parameters)
+    whole = gtm.summarize(trained, model._rows(table, errors), parameters)
     cut = [slice(i, i + 37) for i in range(0, len(table), 37)]
     parts = [model._rows(table[c], None if errors is None else errors[c]) for c in cut]
-    first, *rest = (gtm.summarise(trained, part, parameters) for part in parts)
+    first, *rest = (gtm.summarize(trained, part, parameters) for part in parts)
     joined = sum(rest, first)
     for name in ("moments", "second", "first", "square", "seen", "trusted", "log_likelihood", "total"):
         assert_allclose(getattr(joined, name), getattr(whole, name), rtol=1e-8, atol=1e-10)

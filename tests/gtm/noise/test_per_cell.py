@@ -36,12 +36,12 @@ def fitted(table=X, errors=None, **settings):
 
 def brute_log_densities(model, table, errors=None):
     """(n, K) log p(t | node), cell by cell."""
-    centres = model.inverse_transform(model.latent_.nodes)
+    centers = model.inverse_transform(model.latent_.nodes)
     variance = np.broadcast_to(model.noise_parameters_.get("variances", model.noise_variance_), table.shape[1])
     e = np.zeros_like(table) if errors is None else np.broadcast_to(errors, table.shape)
-    out = np.zeros((len(table), len(centres)))
+    out = np.zeros((len(table), len(centers)))
     for n, d in np.argwhere(~np.isnan(table)):
-        out[n] += norm.logpdf(table[n, d], centres[:, d], np.sqrt(variance[d] + e[n, d] ** 2))
+        out[n] += norm.logpdf(table[n, d], centers[:, d], np.sqrt(variance[d] + e[n, d] ** 2))
     return out
 
 
@@ -86,7 +86,7 @@ def test_sums_hold_the_gradient_of_the_likelihood(noise, with_errors):
     model = fitted(table, errors, noise=noise, max_iter=5, n_components=1, nodes=6, basis=2)
     rows = model._rows(table, errors)
     trained, now = model._for(rows, model._model), model._parameters()
-    sums, surface = gtm.summarise(trained, rows, now), trained.surface
+    sums, surface = gtm.summarize(trained, rows, now), trained.surface
     variance = np.broadcast_to(1.0 / np.asarray(now.precision), 4)
     y = surface.nodes(now.weights)
     on_weights = surface.node_features.T @ ((sums.moment - sums.masses * y) / variance)
@@ -99,7 +99,7 @@ def test_sums_hold_the_gradient_of_the_likelihood(noise, with_errors):
 
         def log_likelihood(step, along=along, across=across):
             there = replace(now, weights=now.weights + step * along, precision=now.precision * np.exp(step * across))
-            return gtm.summarise(trained, rows, there).log_likelihood
+            return gtm.summarize(trained, rows, there).log_likelihood
 
         slope = (log_likelihood(h) - log_likelihood(-h)) / (2 * h)
         expected = np.vdot(on_weights, along) + np.sum(on_log_precision * across)
@@ -113,7 +113,7 @@ def test_the_m_step_leaves_no_slope_in_the_weights(noise, penalty):
     model = fitted(table, errors, noise=noise, max_iter=5, n_components=1, nodes=6, basis=2, **penalty)
     rows = model._rows(table, errors)
     trained, now = model._for(rows, model._model), model._parameters()
-    sums, surface = gtm.summarise(trained, rows, now), trained.surface
+    sums, surface = gtm.summarize(trained, rows, now), trained.surface
     new = trained.noise.m_step(surface, sums, trained.penalty, now)
     variance = np.broadcast_to(1.0 / np.asarray(now.precision), 4)
     slope = surface.node_features.T @ ((sums.moment - sums.masses * surface.nodes(new.weights)) / variance)
@@ -210,9 +210,9 @@ def test_repeats_are_weights(table, errors, noise):
 def test_blocks_and_threads_are_the_whole():
     model = fitted(gappy(), ERRORS, noise="diagonal")
     rows, parameters = model._rows(gappy(), ERRORS), model._parameters()
-    whole = gtm.summarise(model._model, rows, parameters)
+    whole = gtm.summarize(model._model, rows, parameters)
     parts = [model._rows(gappy()[i : i + 37], ERRORS[i : i + 37]) for i in range(0, 150, 37)]
-    first, *rest = (gtm.summarise(model._model, part, parameters) for part in parts)
+    first, *rest = (gtm.summarize(model._model, part, parameters) for part in parts)
     joined = sum(rest, first)
     for name in ("mass", "masses", "moment", "squares", "products", "square", "seen", "trusted", "log_likelihood"):
         assert_allclose(getattr(joined, name), getattr(whole, name), rtol=1e-9, atol=1e-12)
@@ -238,9 +238,9 @@ def test_gaps_are_filled_by_their_expectation():
     found, spread = model.impute(table, return_std=True)
     log_density = brute_log_densities(model, table)
     share = np.exp(log_density - logsumexp(log_density, axis=1, keepdims=True))
-    centres, variances = model.inverse_transform(model.latent_.nodes), model.noise_parameters_["variances"]
-    mean = share @ centres
-    variance = (share[:, :, None] * (np.square(centres[None] - mean[:, None]) + variances)).sum(axis=1)
+    centers, variances = model.inverse_transform(model.latent_.nodes), model.noise_parameters_["variances"]
+    mean = share @ centers
+    variance = (share[:, :, None] * (np.square(centers[None] - mean[:, None]) + variances)).sum(axis=1)
     missing = np.isnan(table)
     assert_allclose(found[missing], mean[missing], atol=1e-8)
     assert_allclose(spread[missing], np.sqrt(variance)[missing], rtol=1e-6)

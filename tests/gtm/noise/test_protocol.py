@@ -128,7 +128,7 @@ def test_parameters_come_back_from_their_arrays(name):
     found = []
     for each in (parameters, again):
         nodes = noise.at_nodes(surface, each)
-        work = np.empty((nodes.n_layers, len(X), len(nodes.centres)))
+        work = np.empty((nodes.n_layers, len(X), len(nodes.centers)))
         own = nodes.log_density(noise.load(block), None, work)
         found.append(work[0] + own[:, None])
     assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-9)

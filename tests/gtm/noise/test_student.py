@@ -43,16 +43,16 @@ def fitted(table=W, errors=None, noise="student", **settings):
 
 def brute_log_densities(model, table, errors=None):
     """(n, K) log p(t | node) by the density of a multivariate t over what was measured of each row."""
-    centres = model.inverse_transform(model.latent_.nodes)
+    centers = model.inverse_transform(model.latent_.nodes)
     variance = np.broadcast_to(model.noise_parameters_.get("variances", model.noise_variance_), table.shape[1])
     e = np.zeros_like(table) if errors is None else np.broadcast_to(errors, table.shape)
-    out = np.zeros((len(table), len(centres)))
+    out = np.zeros((len(table), len(centers)))
     for n, row in enumerate(table):
         seen = ~np.isnan(row)
         t = multivariate_t(
             np.zeros(seen.sum()), np.diag((variance + e[n] ** 2)[seen]), df=model.noise_parameters_["df"]
         )
-        out[n] = t.logpdf(row[seen] - centres[:, seen])
+        out[n] = t.logpdf(row[seen] - centers[:, seen])
     return out
 
 
@@ -81,17 +81,17 @@ def test_known_errors_share_the_scale_of_their_row():
     """The density with errors, and the expected scale, by integrating a row's scale out numerically."""
     model = fitted(noise=StudentNoise(df=3))
     row, errors = W[:1], ERRORS[:1]
-    centre, v = model.inverse_transform(model.latent_.nodes), model.noise_variance_
+    center, v = model.inverse_transform(model.latent_.nodes), model.noise_variance_
     log_density = brute_log_densities(model, row, errors)[0]
     k = int(np.argmax(log_density))
 
     def integrand(u, power):
-        cells = norm.logpdf(row[0], centre[k], np.sqrt((v + errors[0] ** 2) / u)).sum()
+        cells = norm.logpdf(row[0], center[k], np.sqrt((v + errors[0] ** 2) / u)).sum()
         return u**power * np.exp(cells - log_density[k]) * gamma.pdf(u, 1.5, scale=1 / 1.5)
 
     assert quad(integrand, 0, np.inf, args=(0,))[0] == pytest.approx(1.0, rel=1e-6)
     shares = model.responsibilities(row, errors=errors)[0]
-    delta = (np.square(row - centre) / (v + errors**2)).sum(axis=1)
+    delta = (np.square(row - center) / (v + errors**2)).sum(axis=1)
     scales = (3 + row.shape[1]) / (3 + delta)
     assert quad(integrand, 0, np.inf, args=(1,))[0] == pytest.approx(scales[k], rel=1e-6)
     assert model.outlier_weights(row, errors=errors)[0] == pytest.approx(shares @ scales, rel=1e-9)
@@ -229,14 +229,14 @@ def test_gaps_are_filled_by_their_expectation():
     found, spread = model.impute(table, return_std=True)
     log_density = brute_log_densities(model, table)
     share = np.exp(log_density - logsumexp(log_density, axis=1, keepdims=True))
-    centres, variances = model.inverse_transform(model.latent_.nodes), model.noise_parameters_["variances"]
+    centers, variances = model.inverse_transform(model.latent_.nodes), model.noise_parameters_["variances"]
     missing = np.isnan(table)
-    mean = share @ centres
+    mean = share @ centers
     for n in range(0, 150, 7):
         seen = ~missing[n]
-        delta = (np.square(table[n] - centres)[:, seen] / variances[seen]).sum(axis=1)
+        delta = (np.square(table[n] - centers)[:, seen] / variances[seen]).sum(axis=1)
         inner = np.outer((2.5 + delta) / (2.5 + seen.sum() - 2), variances)  # variance of a t given what was measured
-        variance = share[n] @ (np.square(centres - mean[n]) + inner)
+        variance = share[n] @ (np.square(centers - mean[n]) + inner)
         assert_allclose(found[n, ~seen], mean[n, ~seen], atol=1e-7)
         assert_allclose(spread[n, ~seen], np.sqrt(variance)[~seen], rtol=1e-6)
 
@@ -294,9 +294,9 @@ def test_repeats_are_weights(table, errors, noise):
 def test_blocks_are_the_whole():
     model = fitted(gappy(W), ERRORS, StudentNoise(columns="own"))
     rows, parameters = model._rows(gappy(W), ERRORS), model._parameters()
-    whole = gtm.summarise(model._model, rows, parameters)
+    whole = gtm.summarize(model._model, rows, parameters)
     parts = [model._rows(gappy(W)[i : i + 37], ERRORS[i : i + 37]) for i in range(0, 150, 37)]
-    first, *rest = (gtm.summarise(model._model, part, parameters) for part in parts)
+    first, *rest = (gtm.summarize(model._model, part, parameters) for part in parts)
     joined = sum(rest, first)
     assert type(joined) is type(whole)
     for name in vars(whole):

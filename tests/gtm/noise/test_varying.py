@@ -24,12 +24,12 @@ def fitted(table=X, errors=None, noise="varying", **settings):
 
 def brute_log_densities(model, table, errors=None):
     """(n, K) log π p(t | node), cell by cell."""
-    centres, kept = model.inverse_transform(model.latent_.nodes), model.noise_parameters_
+    centers, kept = model.inverse_transform(model.latent_.nodes), model.noise_parameters_
     variance = 1.0 / kept["node_precisions"]
     e = np.zeros_like(table) if errors is None else np.broadcast_to(errors, table.shape)
     out = np.tile(np.log(kept["node_shares"]), (len(table), 1))
     for n, d in np.argwhere(~np.isnan(table)):
-        out[n] += norm.logpdf(table[n, d], centres[:, d], np.sqrt(variance + e[n, d] ** 2))
+        out[n] += norm.logpdf(table[n, d], centers[:, d], np.sqrt(variance + e[n, d] ** 2))
     return out
 
 
@@ -162,8 +162,8 @@ def test_rows_drawn_come_from_nodes_by_their_shares():
     count = np.bincount(node, minlength=49) / len(node)
     assert_allclose(count, model.noise_parameters_["node_shares"], atol=4e-3)
     k = int(np.argmax(count))
-    centre = model.inverse_transform(model.latent_.nodes[k : k + 1]) - model.offset_
-    spread = np.square(rows[node == k] - centre).mean()
+    center = model.inverse_transform(model.latent_.nodes[k : k + 1]) - model.offset_
+    spread = np.square(rows[node == k] - center).mean()
     assert spread == pytest.approx(1 / model.noise_parameters_["node_precisions"][k], rel=0.05)
 
 
@@ -176,9 +176,9 @@ def test_gaps_are_filled_by_their_expectation():
     found, spread = model.impute(table, return_std=True)
     log_density = brute_log_densities(model, table)
     share = np.exp(log_density - logsumexp(log_density, axis=1, keepdims=True))
-    centres, variances = model.inverse_transform(model.latent_.nodes), 1 / model.noise_parameters_["node_precisions"]
-    mean, missing = share @ centres, np.isnan(table)
-    each = np.square(centres[None] - mean[:, None]) + variances[:, None]
+    centers, variances = model.inverse_transform(model.latent_.nodes), 1 / model.noise_parameters_["node_precisions"]
+    mean, missing = share @ centers, np.isnan(table)
+    each = np.square(centers[None] - mean[:, None]) + variances[:, None]
     assert_allclose(found[missing], mean[missing], atol=1e-8)
     assert_allclose(spread[missing], np.sqrt((share[:, :, None] * each).sum(axis=1))[missing], rtol=1e-6)
 
@@ -227,10 +227,10 @@ def test_repeats_are_weights(table, errors, noise):
 def test_blocks_are_the_whole(table, errors):
     model = fitted(table, errors)
     parameters = model._parameters()
-    whole = gtm.summarise(model._model, model._rows(table, errors), parameters)
+    whole = gtm.summarize(model._model, model._rows(table, errors), parameters)
     cuts = [slice(i, i + 37) for i in range(0, 150, 37)]
     parts = [model._rows(table[cut], None if errors is None else errors[cut]) for cut in cuts]
-    first, *rest = (gtm.summarise(model._model, part, parameters) for part in parts)
+    first, *rest = (gtm.summarize(model._model, part, parameters) for part in parts)
     joined = sum(rest, first)
     for name in vars(whole):
         assert_allclose(getattr(joined, name), getattr(whole, name), rtol=1e-9, atol=1e-12)
@@ -240,7 +240,7 @@ def test_blocks_are_the_whole(table, errors):
 def test_errors_of_nothing_change_nothing():
     model = fitted()
     rows, again = model._rows(gappy()), model._rows(gappy(), np.zeros(X.shape))
-    one, two = (gtm.summarise(model._model, each, model._parameters()) for each in (rows, again))
+    one, two = (gtm.summarize(model._model, each, model._parameters()) for each in (rows, again))
     for name in vars(one):
         assert_allclose(getattr(two, name), getattr(one, name), rtol=1e-9, atol=1e-9)
 

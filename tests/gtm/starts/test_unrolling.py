@@ -241,7 +241,7 @@ def test_distances_of_flat_rows_give_back_the_rows() -> None:
 @pytest.mark.parametrize("n_columns", [3, 40])
 def test_neighbours_are_the_nearest_others(n_columns) -> None:
     X = np.random.default_rng(0).standard_normal((60, n_columns))
-    near, far = unrolling.neighbours(X, 5)
+    near, far = unrolling.neighbors(X, 5)
     distance = cdist(X, X) + np.diag(np.full(60, np.inf))
     assert_array_equal(near, np.argsort(distance, axis=1)[:, :5])
     assert_allclose(far, np.sort(distance, axis=1)[:, :5], rtol=1e-6)
@@ -250,7 +250,7 @@ def test_neighbours_are_the_nearest_others(n_columns) -> None:
 def test_islands_are_joined_by_the_shortest_links() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, (60, 2)) + np.repeat([[0.0, 0.0], [10.0, 0.0], [10.0, 20.0]], 20, axis=0)
-    tree = unrolling.shortest_tree(X, *unrolling.neighbours(X, 3)).tocoo()
+    tree = unrolling.shortest_tree(X, *unrolling.neighbors(X, 3)).tocoo()
     island = np.arange(60) // 20
     links = {(a, b): w for a, b, w in zip(island[tree.row], island[tree.col], tree.data, strict=True) if a != b}
     assert {tuple(sorted(pair)) for pair in links} == {(0, 1), (1, 2)}

@@ -36,7 +36,7 @@ def test_what_is_frozen_and_what_is_not_add_up_to_all(noise, gaps, most):
         table[::3, 2] = np.nan
     model = _fitted(noise, table, max_iter=5, tol=0.0)
     rows, parameters = as_rows(table, model.offset_, WEIGHT, gaps=gaps), model._parameters()
-    expected = gtm.summarise(model._model, rows, parameters)
+    expected = gtm.summarize(model._model, rows, parameters)
     sums, frozen = freeze(model._model, rows, parameters, most)
     _same_sums(sums, expected, rtol=1e-9, atol=1e-10)
     # Nothing moves as long as the parameters do not.
@@ -61,7 +61,7 @@ def test_sums_are_those_of_the_frozen_matrix_and_the_free_energy_never_falls():
     parameters = pca_start(model, rows, np.random.default_rng(0))
     for _ in range(3):
         parameters = model.noise.m_step(
-            model.surface, gtm.summarise(model, rows, parameters), model.penalty, parameters
+            model.surface, gtm.summarize(model, rows, parameters), model.penalty, parameters
         )
     _, frozen = freeze(model, rows, parameters, 0.2)
     R = before = dense.posterior(parameters)

@@ -40,9 +40,9 @@ class _Dense:
 
     def joint(self, parameters):
         """(n, K) ln p(t, node)."""
-        centres = self.model.surface.nodes(parameters.weights)
-        beta, (K, D) = parameters.precision, centres.shape
-        apart = ((self.table[:, None] - centres) ** 2).sum(axis=2)
+        centers = self.model.surface.nodes(parameters.weights)
+        beta, (K, D) = parameters.precision, centers.shape
+        apart = ((self.table[:, None] - centers) ** 2).sum(axis=2)
         return 0.5 * D * np.log(beta / (2 * np.pi)) - 0.5 * beta * apart - np.log(K)
 
     def posterior(self, parameters):

@@ -260,7 +260,7 @@ def test_blocks_that_are_planned_lose_next_to_nothing(age, monkeypatch):
     fitted = GTM(nodes=14, basis=5, max_iter=20, tol=0).fit(X)
     stream, parameters = stream_of(surveyed(X, rows=500), 196), fitted._parameters()
     found, hint = gtm.e_step(fitted._model, stream, parameters, Hint(None, age))
-    expected = gtm.summarise(fitted._model, as_rows(X, stream.offset, width=196), parameters)
+    expected = gtm.summarize(fitted._model, as_rows(X, stream.offset, width=196), parameters)
     assert_same_sums(found, expected, 1e-8)
     assert hint == Hint(None, age + 1)  # no rows are remembered
 

@@ -127,7 +127,7 @@ def test_ellipses_are_the_stretch_at_their_places(models: dict[str, GTM], name: 
     found = data.stretch_ellipses(model)
     Z = data.evenly_spread_places(model.latent_, 20)
     stretch = model.magnification(Z)
-    np.testing.assert_allclose(found.centre, Z)
+    np.testing.assert_allclose(found.center, Z)
     assert len(Z) == model.latent_.n_nodes
     np.testing.assert_allclose(found.half, found.scale * stretch.lengths, rtol=1e-10)
     along = np.stack([np.cos(found.angle), np.sin(found.angle)], axis=1)
@@ -151,10 +151,10 @@ def test_ellipses_do_not_overlap(models: dict[str, GTM], name: str) -> None:
     assert isinstance(layout, layouts.Plane)
     cos, sin = np.cos(found.angle), np.sin(found.angle)
     axes = np.stack([np.stack([cos, -sin], 1), np.stack([sin, cos], 1)], axis=1) * found.half[:, None, :]
-    rim = found.centre[:, None] + np.einsum("nij,jt->nti", axes, np.stack([np.cos(turn), np.sin(turn)]))
+    rim = found.center[:, None] + np.einsum("nij,jt->nti", axes, np.stack([np.cos(turn), np.sin(turn)]))
     for i in range(len(rim)):
         others = np.delete(np.arange(len(rim)), i)
-        inner = layout.difference(rim[others], found.centre[i]) @ np.linalg.inv(axes[i]).T
+        inner = layout.difference(rim[others], found.center[i]) @ np.linalg.inv(axes[i]).T
         assert (np.linalg.norm(inner, axis=-1) > 1.0).all()
 
 
@@ -165,10 +165,10 @@ def test_ellipses_stay_inside_open_edges_and_stand_even(models: dict[str, GTM], 
     reach = np.hypot(found.half[:, :1] * along, found.half[:, 1:] * along[:, ::-1])
     layout = layouts.layout_of(models[name].latent_)
     for axis in np.flatnonzero(~np.array(layout.periodic)):
-        assert (found.centre[:, axis] - reach[:, axis] >= layout.low[axis]).all()
-        assert (found.centre[:, axis] + reach[:, axis] <= layout.high[axis]).all()
-        assert found.centre[:, axis].min() - layout.low[axis] == pytest.approx(
-            layout.high[axis] - found.centre[:, axis].max()
+        assert (found.center[:, axis] - reach[:, axis] >= layout.low[axis]).all()
+        assert (found.center[:, axis] + reach[:, axis] <= layout.high[axis]).all()
+        assert found.center[:, axis].min() - layout.low[axis] == pytest.approx(
+            layout.high[axis] - found.center[:, axis].max()
         )
 
 
@@ -192,9 +192,9 @@ def test_thinned_points_are_points_of_the_cloud(rng: np.random.Generator) -> Non
 
 def test_glyphs_near_a_seam_show_on_both_sides() -> None:
     layout = layouts.layout_of(latent.torus(6, 6))
-    centre = np.array([[-np.pi, 0.0], [0.0, 0.0], [-np.pi, -np.pi]])
-    index, shift = data.repeat_over_seams(layout, centre)
-    places = {tuple(np.round(place, 9)) for place in centre[index] + shift}
+    center = np.array([[-np.pi, 0.0], [0.0, 0.0], [-np.pi, -np.pi]])
+    index, shift = data.repeat_over_seams(layout, center)
+    places = {tuple(np.round(place, 9)) for place in center[index] + shift}
     pi = round(np.pi, 9)
     assert places == {(-pi, 0), (pi, 0), (0, 0), (-pi, -pi), (pi, -pi), (-pi, pi), (pi, pi)}
 

@@ -69,8 +69,8 @@ class RidgeChart:
         return self
 
     def __post_init__(self) -> None:
-        m, d = self.latent.centres.shape
-        if np.shape(self.patches.centres) != (m, d) or np.shape(self.piece) != (m,):
+        m, d = self.latent.centers.shape
+        if np.shape(self.patches.centers) != (m, d) or np.shape(self.piece) != (m,):
             raise InvalidParameterError(f"a chart of {m} nodes in {d} dimensions needs a patch and a piece for each")
 
     @classmethod
@@ -138,7 +138,7 @@ class RidgeChart:
         for name in range(int(self.piece.max()) + 1):
             mine = self.piece == name
             level = latent.threshold * m / int(mine.sum())
-            parts = latent.centres[mine], latent.weight[mine], latent.profile, level
+            parts = latent.centers[mine], latent.weight[mine], latent.profile, level
             found.append(Cloud(*parts, bandwidth=latent.bandwidth))
         return found
 

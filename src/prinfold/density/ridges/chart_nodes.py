@@ -110,7 +110,7 @@ def make_sheet(flow: Flow, ridge: FlowResult, most: int | None = None) -> Sheet:
 
 def _sheet_with_pairs(points: FloatArray, tangent: FloatArray, spacing: float) -> Sheet:
     sheet = Sheet(points, tangent, np.empty((0, 2), np.intp), spacing)
-    return sheet._replace(pairs=neighbours(sheet))
+    return sheet._replace(pairs=neighbors(sheet))
 
 
 def _fill_gaps(flow: Flow, sheet: Sheet) -> Sheet:
@@ -141,7 +141,7 @@ def thin(points: FloatArray, spacing: float, most: int | None = None) -> IntArra
     return np.asarray(chosen, dtype=np.intp)
 
 
-def neighbours(sheet: Sheet) -> IntArray:
+def neighbors(sheet: Sheet) -> IntArray:
     """(E, 2) pairs of nodes within reach of each other that lie along the ridge as seen from both."""
     pairs = cKDTree(sheet.points).query_pairs(REACH * sheet.spacing, output_type="ndarray").astype(np.intp)
     pairs = np.sort(pairs, axis=1)

@@ -41,17 +41,17 @@ _LEAST_NEIGHBORS = 3.0
 @storable
 @dataclass(frozen=True, eq=False)
 class Patches:
-    """Patches at ``centres`` (m, d), polynomials of z − z_j with ``coefficients`` (m, P, D); see :func:`monomials`.
+    """Patches at ``centers`` (m, d), polynomials of z − z_j with ``coefficients`` (m, P, D); see :func:`monomials`.
 
     Kernels are zero from ``bandwidth`` on. Where none reaches, the nearest patch goes on.
     """
 
-    centres: FloatArray
+    centers: FloatArray
     coefficients: FloatArray
     bandwidth: float
 
     def __post_init__(self) -> None:
-        m, d = np.shape(self.centres)
+        m, d = np.shape(self.centers)
         wanted = m, monomials(np.zeros((1, d))).shape[1]
         if self.coefficients.ndim != 3 or self.coefficients.shape[:2] != wanted or not self.bandwidth > 0:
             raise InvalidParameterError(
@@ -79,20 +79,20 @@ class Patches:
     def _blend(self, Z: FloatArray) -> _Blend:
         """The patches that count at places (n, d), in an order that does not depend on other places."""
         near = cKDTree(Z).sparse_distance_matrix(self._tree, self.bandwidth, output_type="ndarray")
-        place, centre = near["i"].astype(np.intp), near["j"].astype(np.intp)
+        place, center = near["i"].astype(np.intp), near["j"].astype(np.intp)
         inside = near["v"] < self.bandwidth
-        place, centre = place[inside], centre[inside]
+        place, center = place[inside], center[inside]
         lonely = np.flatnonzero(np.bincount(place, minlength=len(Z)) == 0)
         place = np.concatenate([place, lonely])
-        centre = np.concatenate([centre, np.asarray(self._tree.query(Z[lonely])[1], dtype=np.intp)])
-        order = np.lexsort((centre, place))
-        place, centre = place[order], centre[order]
-        gap = Z[place] - self.centres[centre]
-        return _Blend(gap, self.coefficients[centre], place, np.searchsorted(place, np.arange(len(Z))), self.bandwidth)
+        center = np.concatenate([center, np.asarray(self._tree.query(Z[lonely])[1], dtype=np.intp)])
+        order = np.lexsort((center, place))
+        place, center = place[order], center[order]
+        gap = Z[place] - self.centers[center]
+        return _Blend(gap, self.coefficients[center], place, np.searchsorted(place, np.arange(len(Z))), self.bandwidth)
 
     @cached_property
     def _tree(self) -> cKDTree:
-        return cKDTree(self.centres)
+        return cKDTree(self.centers)
 
 
 class _Blend:

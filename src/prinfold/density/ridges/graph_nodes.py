@@ -90,7 +90,7 @@ def grow_net(flow: Flow, nodes: Net) -> Net:
 def nearest_ahead(nodes: Net, node: IntArray, direction: FloatArray) -> IntArray:
     """(k,) the nearest node ahead in a direction (k, D) from a node (k,), within reach; −1 where there is none."""
     step = STEP * nodes.length
-    distance, near = _neighbours(nodes.points, node, _REACH_STEPS * float(step.max(initial=0.0)))
+    distance, near = _neighbors(nodes.points, node, _REACH_STEPS * float(step.max(initial=0.0)))
     beside = np.where(near < len(nodes.points), near, 0)
     delta = nodes.points[beside] - nodes.points[node][:, None]
     along = np.einsum("kjd,kd->kj", delta, direction)
@@ -165,7 +165,7 @@ def _density_order(nodes: Net) -> IntArray:
     return np.lexsort((*nodes.points.T[::-1], -nodes.log_density))
 
 
-def _neighbours(points: FloatArray, node: IntArray, radius: float) -> tuple[FloatArray, IntArray]:
+def _neighbors(points: FloatArray, node: IntArray, radius: float) -> tuple[FloatArray, IntArray]:
     """Distances (k, j) and indices (k, j) of the nearest points; indices beyond ``radius`` are past the end."""
     k = min(_MOST_NEIGHBORS, len(points))
     found = cKDTree(points).query(points[node], k=np.arange(1, k + 1), distance_upper_bound=radius * (1.0 + 1e-12))

@@ -102,7 +102,7 @@ function makeView(chart) {
     const [sx, sy] = [w / span[0], h / span[1]];
     return chart.even ? [Math.min(sx, sy), Math.min(sx, sy)] : [sx, sy];
   };
-  const centre = () => [
+  const center = () => [
     (view.width + view.margin.left - view.margin.right) / 2,
     (view.height + view.margin.top - view.margin.bottom) / 2,
   ];
@@ -111,7 +111,7 @@ function makeView(chart) {
   // Pixels are a + b·x and c + d·y.
   view.straight = () => {
     const [sx, sy] = units().map((each) => each * view.zoom);
-    const [cx, cy] = centre();
+    const [cx, cy] = center();
     return [cx + view.x - middle[0] * sx, sx, cy + view.y + middle[1] * sy, -sy];
   };
   view.toPixel = ([x, y]) => {
@@ -125,7 +125,7 @@ function makeView(chart) {
   // Magnifies about a pixel, which stays where it is.
   view.zoomAt = (px, py, factor) => {
     const zoom = Math.min(Math.max(view.zoom * factor, 0.5), 400);
-    const [cx, cy] = centre();
+    const [cx, cy] = center();
     const ratio = zoom / view.zoom;
     view.x = px - cx - (px - cx - view.x) * ratio;
     view.y = py - cy - (py - cy - view.y) * ratio;

@@ -50,12 +50,12 @@ const RADIAL = {
 const DECODERS = {
   // y = Σ k(‖E − c‖²/w²) v + E·slope + bias: basis functions and Gaussian processes alike.
   radial(d, latent) {
-    const [n, e] = d.centres.shape;
+    const [n, e] = d.centers.shape;
     const k = RADIAL[d.function];
     return (z) => {
       const E = embed(latent, z);
       const y = Float64Array.from(d.bias);
-      for (let m = 0; m < n; m++) addRow(y, k(squaredDistance(E, d.centres, m, e) / d.width ** 2), d.weights, m);
+      for (let m = 0; m < n; m++) addRow(y, k(squaredDistance(E, d.centers, m, e) / d.width ** 2), d.weights, m);
       if (d.slope) for (let a = 0; a < e; a++) addRow(y, E[a], d.slope, a);
       return y;
     };
@@ -75,14 +75,14 @@ const DECODERS = {
 
   // Kernel regression on latent points: y = Σ w k v / Σ w k; where no kernel reaches, the value of the nearest point.
   kernel(d, latent) {
-    const [n, Q] = d.centres.shape;
+    const [n, Q] = d.centers.shape;
     const share = kernelShares(d);
     return (at) => {
       const z = d.units ? embed(latent, at).map((x, a) => x * d.units[a]) : at;
       const y = Float64Array.from(d.offset);
       const found = share(z);
       if (found.total > 0) for (let j = 0; j < n; j++) if (found.weight[j] > 0) addRow(y, found.weight[j] / found.total, d.values, j);
-      if (found.total === 0) addRow(y, 1, d.values, nearest(z, d.centres, n, Q));
+      if (found.total === 0) addRow(y, 1, d.values, nearest(z, d.centers, n, Q));
       return y;
     };
   },
@@ -163,22 +163,22 @@ const DECODERS = {
 
   // Small polynomials at nodes, blended by triweight kernels; where none reaches, the nearest goes on.
   patches(d) {
-    const [n, Q] = d.centres.shape;
+    const [n, Q] = d.centers.shape;
     const P = d.coefficients.shape[1];
     return (z) => {
       const y = Float64Array.from(d.offset);
       const near = [];
       let total = 0;
       for (let j = 0; j < n; j++) {
-        const s = squaredDistance(z, d.centres, j, Q) / d.bandwidth ** 2;
+        const s = squaredDistance(z, d.centers, j, Q) / d.bandwidth ** 2;
         if (s < 1) {
           near.push([j, (1 - s) ** 3]);
           total += (1 - s) ** 3;
         }
       }
-      if (near.length === 0) near.push([nearest(z, d.centres, n, Q), (total = 1)]);
+      if (near.length === 0) near.push([nearest(z, d.centers, n, Q), (total = 1)]);
       for (const [j, k] of near) {
-        const powers = monomials(z.map((x, a) => x - d.centres[j * Q + a]));
+        const powers = monomials(z.map((x, a) => x - d.centers[j * Q + a]));
         for (let p = 0; p < P; p++) addRow(y, (k / total) * powers[p], d.coefficients, j * P + p);
       }
       return y;
@@ -203,14 +203,14 @@ function cellOf(place, count, closed) {
 }
 
 function kernelShares(d) {
-  const [n, Q] = d.centres.shape;
+  const [n, Q] = d.centers.shape;
   const logs = new Float64Array(n);
   const weight = new Float64Array(n);
   const logWeight = Float64Array.from(d.weight, Math.log);
   return (z) => {
     let largest = -Infinity;
     for (let j = 0; j < n; j++) {
-      const s = squaredDistance(z, d.centres, j, Q);
+      const s = squaredDistance(z, d.centers, j, Q);
       const inside = s < d.reach * d.reach;
       logs[j] = !inside ? -Infinity : d.power ? d.power * Math.log1p(-s) : -0.5 * s;
       logs[j] += logWeight[j];

@@ -18,14 +18,14 @@ _SMALL = 0.1
 
 
 class MixedNodes(NamedTuple):
-    """Nodes as the E-step wants them: ``loading`` (2D', K) goes with [t, s]; ``centres`` (K, D') are predictors.
+    """Nodes as the E-step wants them: ``loading`` (2D', K) goes with [t, s]; ``centers`` (K, D') are predictors.
 
     ``learned`` says whether dispersions are to be learned.
     """
 
     layout: Layout
     loading: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     precision: FloatArray
     dispersion: FloatArray
     learned: bool
@@ -54,20 +54,20 @@ class MixedNodes(NamedTuple):
 
     def rates(self, loaded: MixedBlock, near: IntArray | None, i: int, d: int) -> FloatArray:
         """(n, K) s μ + r of negative binomial counts: the rate of the gamma variable that scatters them."""
-        rate = np.exp(self.centres[:, d] if near is None else self.centres[near, d])
+        rate = np.exp(self.centers[:, d] if near is None else self.centers[near, d])
         found: FloatArray = np.multiply.outer(loaded.factor, rate)
         found += self.dispersion[i]
         return found
 
     def empty_sums(self) -> MixedSums:
-        (K, D), layout = self.centres.shape, self.layout
+        (K, D), layout = self.centers.shape, self.layout
         n_scattered, n_gaussian = len(self.dispersion), len(self.precision)
         of_columns = np.zeros(n_gaussian), np.zeros(len(layout.kinds)), np.zeros(n_scattered)
         return MixedSums(self, np.zeros((2 * D + 1, K)), np.zeros((K, n_scattered)), *of_columns)
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
         """(n, D) one row from each node named, levels by their number; counts for a size factor of 1, which it gets."""
-        eta, layout = self.centres[node], self.layout
+        eta, layout = self.centers[node], self.layout
         out = np.ones((len(node), len(layout.kinds)))
         g, scattered = layout.predictors("gaussian"), layout.predictors("negative_binomial")
         scatter = rng.standard_normal((len(node), len(g))) / np.sqrt(self.precision)
@@ -90,7 +90,7 @@ class MixedNodes(NamedTuple):
 
     def variances(self, near: IntArray | None) -> FloatArray:
         """(K, D') how far cells scatter about their means."""
-        found = means(self.layout, self.centres if near is None else self.centres[near])
+        found = means(self.layout, self.centers if near is None else self.centers[near])
         found[:, self.layout.predictors("gaussian")] = 1.0 / self.precision
         levels, scattered = (
             self.layout.predictors(*kinds) for kinds in (("bernoulli", "categorical"), ("negative_binomial",))
@@ -107,7 +107,7 @@ class MixedNodes(NamedTuple):
         """
         found = np.einsum("d,kdq->kq", self.precision, np.square(steps[:, self.layout.predictors("gaussian")]))
         for column, part, family in self.layout.with_family:
-            eta, delta = self.centres[:, part], _SMALL * steps[:, part]
+            eta, delta = self.centers[:, part], _SMALL * steps[:, part]
             if self.layout.kinds[column] == "negative_binomial":
                 continue
             for q in range(steps.shape[2]):
@@ -115,14 +115,14 @@ class MixedNodes(NamedTuple):
                 bend = sum(family.log_partition(each) for each in both) - 2 * family.log_partition(eta)
                 found[:, q] += np.maximum(bend, 0.0) / _SMALL**2
         for r, d in zip(self.dispersion, self.layout.predictors("negative_binomial"), strict=True):
-            rate = np.exp(self.centres[:, d])
+            rate = np.exp(self.centers[:, d])
             found += (rate * r / (r + rate))[:, None] * np.square(steps[:, d])
         return np.asarray(np.sqrt(found))
 
     def impute(self, loaded: MixedBlock, posterior: Posterior, near: IntArray | None) -> tuple[FloatArray, FloatArray]:
         """(n, D) the expectation of every number and its variance; the likeliest level and the square of its share."""
         kinds, share = self.layout.kinds, (posterior.relative / posterior.total[:, None]).astype(np.float64, copy=False)
-        at_nodes = means(self.layout, self.centres if near is None else self.centres[near])
+        at_nodes = means(self.layout, self.centers if near is None else self.centers[near])
         exposed = np.ones((len(loaded), len(kinds)))
         expected, square, within = share @ at_nodes, share @ np.square(at_nodes), share @ self.variances(near)
         mean, variance = np.ones((2, len(loaded), len(kinds)))

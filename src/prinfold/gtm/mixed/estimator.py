@@ -83,7 +83,7 @@ class MixedGTM(MixedTables):
     prior_precision : float, default=None
         Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
         the units of the columns to the power −2.
-    {penalise_bias}
+    {penalize_bias}
     noise_floor : float, default=1e-6
         Smallest noise variance of a Gaussian column, relative to its variance.
     {init.maps}
@@ -165,7 +165,7 @@ class MixedGTM(MixedTables):
         latent: Any = None,
         regularization: float | None = None,
         prior_precision: float | None = None,
-        penalise_bias: bool = False,
+        penalize_bias: bool = False,
         noise_floor: float = 1e-6,
         init: Any = "auto",
         max_iter: int = 200,
@@ -185,7 +185,7 @@ class MixedGTM(MixedTables):
         self.latent = latent
         self.regularization = regularization
         self.prior_precision = prior_precision
-        self.penalise_bias = penalise_bias
+        self.penalize_bias = penalize_bias
         self.noise_floor = noise_floor
         self.init = init
         self.max_iter = max_iter
@@ -322,7 +322,7 @@ class MixedGTM(MixedTables):
     def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
         self._refuse_open_processes()
         own: dict[str, Any] = {
-            "centre": self._centre,
+            "center": self._center,
             "spread": self._spread,
             "attributes": mixed_attributes,
             "folds": mixed_folds,
@@ -341,7 +341,7 @@ class MixedGTM(MixedTables):
         noise = replace(self._make_noise(surface, kept), reference=self.noise_parameters_.get("reference"))
         return gtm.GTMModel(surface, noise, self._given_penalty())
 
-    def _centre(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
+    def _center(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
         """(D,) means of Gaussian columns, nil of others."""
         found = np.zeros(table.shape[1])
         g = self.columns_.layout.columns("gaussian")
@@ -364,8 +364,8 @@ class MixedGTM(MixedTables):
 
     def _refuse_open_processes(self) -> None:
         """A Gaussian process finds its numbers by an evidence that only Gaussian columns have."""
-        penalised = self.regularization is not None or self.prior_precision is not None
-        if has_open_numbers(self.basis, penalised=penalised):
+        penalized = self.regularization is not None or self.prior_precision is not None
+        if has_open_numbers(self.basis, penalized=penalized):
             raise InvalidParameterError(
                 "levels and counts have no evidence by which a Gaussian process could find its numbers; give it both, "
                 "such as GaussianProcess(length_scale=0.5, variance=1.0), or a regularization in place of the variance"

@@ -72,7 +72,7 @@ class GTMMixture(MixtureVerbs):
         Whether all maps have the same noise, as can be with ``"isotropic"`` and ``"diagonal"`` noise; otherwise each
         has its own.
     partition : str or array of shape (n,) or (n, n_maps), default="auto"
-        Which rows each map begins with: ``"centres"`` (k-means), ``"flats"`` (the same with flats of the dimension of
+        Which rows each map begins with: ``"centers"`` (k-means), ``"flats"`` (the same with flats of the dimension of
         the maps in place of centres), ``"clouds"`` (Gaussians in place of centres), ``"auto"`` (all three in turn), the
         numbers of the maps, or memberships.
     n_init : int, default=8

@@ -40,14 +40,14 @@ class Distinct(NamedTuple):
 class Flats:
     """A flat for each part: a point of it (J, D), and its directions (J, q, D); of centres there are none."""
 
-    centres: FloatArray
+    centers: FloatArray
     axes: FloatArray
 
     def squared_distances(self, rows: FloatArray) -> FloatArray:
         """(n, J) from rows to flats."""
-        out = np.empty((len(rows), len(self.centres)))
-        for j, (centre, axes) in enumerate(zip(self.centres, self.axes, strict=True)):
-            beside = rows - centre
+        out = np.empty((len(rows), len(self.centers)))
+        for j, (center, axes) in enumerate(zip(self.centers, self.axes, strict=True)):
+            beside = rows - center
             if len(axes):
                 beside = beside - (beside @ axes.T) @ axes
             out[:, j] = np.einsum("nd,nd->n", beside, beside)
@@ -62,15 +62,15 @@ class Flats:
 class Clouds:
     """A Gaussian for each part: its middle (J, D), what makes it round (J, D, D), and the log of its height (J,)."""
 
-    centres: FloatArray
+    centers: FloatArray
     rounding: FloatArray
     log_height: FloatArray
 
     def log_densities(self, rows: FloatArray) -> FloatArray:
         """(n, J) log of share times density, but for a constant."""
-        out = np.empty((len(rows), len(self.centres)))
-        for j, (centre, rounding) in enumerate(zip(self.centres, self.rounding, strict=True)):
-            out[:, j] = self.log_height[j] - 0.5 * np.square((rows - centre) @ rounding).sum(axis=1)
+        out = np.empty((len(rows), len(self.centers)))
+        for j, (center, rounding) in enumerate(zip(self.centers, self.rounding, strict=True)):
+            out[:, j] = self.log_height[j] - 0.5 * np.square((rows - center) @ rounding).sum(axis=1)
         return out
 
     def parts(self, rows: FloatArray) -> IntArray:
@@ -101,14 +101,14 @@ def find_flats(among: Distinct, n_parts: int, dimension: int, rng: np.random.Gen
 
 def _alternate(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
     rows, weight = among
-    centres = _far_apart(rows, weight, n_parts, rng)
-    part = Flats(centres, np.empty((len(centres), 0, rows.shape[1]))).parts(rows)
-    flats = _through(rows, weight, part, centres, dimension)
+    centers = _far_apart(rows, weight, n_parts, rng)
+    part = Flats(centers, np.empty((len(centers), 0, rows.shape[1]))).parts(rows)
+    flats = _through(rows, weight, part, centers, dimension)
     for _ in range(_ROUNDS):
         after = flats.parts(rows)
         if (after == part).all():
             break
-        part, flats = after, _through(rows, weight, after, flats.centres, dimension)
+        part, flats = after, _through(rows, weight, after, flats.centers, dimension)
     return flats
 
 
@@ -121,7 +121,7 @@ def find_clouds(among: Distinct, n_parts: int, dimension: int, rng: np.random.Ge
     D = rows.shape[1]
     if D > _MOST_COLUMNS:
         return flats
-    share = np.eye(len(flats.centres))[flats.parts(rows)]
+    share = np.eye(len(flats.centers))[flats.parts(rows)]
     ridge = _ROUND * float(weight @ np.square(rows).sum(axis=1)) / (D * weight.sum())
     for _ in range(_CLOUD_ROUNDS):
         clouds = _clouds(rows, weight[:, None] * share, ridge or 1.0)
@@ -133,19 +133,19 @@ def _clouds(rows: FloatArray, share: FloatArray, ridge: float) -> Clouds:
     """Gaussians of rows with weights (m, J), none flatter than the ridge."""
     mass = share.sum(axis=0)
     safe = np.where(mass > 0, mass, 1.0)
-    centres = share.T @ rows / safe[:, None]
+    centers = share.T @ rows / safe[:, None]
     rounding, log_height = np.empty((len(mass), rows.shape[1], rows.shape[1])), np.full(len(mass), -np.inf)
-    for j, centre in enumerate(centres):
-        beside = rows - centre
+    for j, center in enumerate(centers):
+        beside = rows - center
         size, axes = np.linalg.eigh((beside * share[:, j : j + 1]).T @ beside / safe[j])
         size = np.maximum(size, 0.0) + ridge
         rounding[j] = axes / np.sqrt(size)
         if mass[j] > 0:
             log_height[j] = np.log(mass[j]) - 0.5 * np.log(size).sum()
-    return Clouds(centres, rounding, log_height)
+    return Clouds(centers, rounding, log_height)
 
 
-def find_centres(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
+def find_centers(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
     """k-means, whatever the dimension of the maps."""
     return find_flats(among, n_parts, 0, rng)
 
@@ -179,10 +179,10 @@ def _drawn(chance: FloatArray, rng: np.random.Generator) -> int:
     return int(np.searchsorted(sums, rng.random() * sums[-1], side="right").clip(max=len(sums) - 1))
 
 
-def _through(rows: FloatArray, weight: FloatArray, part: IntArray, centres: FloatArray, dimension: int) -> Flats:
+def _through(rows: FloatArray, weight: FloatArray, part: IntArray, centers: FloatArray, dimension: int) -> Flats:
     """Flats through the middle of their rows along the longest axes; one without rows stays a point."""
-    new, axes = centres.copy(), np.zeros((len(centres), dimension, rows.shape[1]))
-    for j in range(len(centres)):
+    new, axes = centers.copy(), np.zeros((len(centers), dimension, rows.shape[1]))
+    for j in range(len(centers)):
         own = part == j
         if not own.any():
             continue

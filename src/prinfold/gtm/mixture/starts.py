@@ -16,7 +16,7 @@ from prinfold.gtm.estimator import GTM, gtm_attributes
 from prinfold.gtm.fitting import GivenRows, assemble, complete_start, model_for
 from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, MixtureState
-from prinfold.gtm.mixture.partitions import distinct_rows, find_centres, find_clouds, find_flats, parts_of
+from prinfold.gtm.mixture.partitions import distinct_rows, find_centers, find_clouds, find_flats, parts_of
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.gtm.recipe import Recipe, TrainingJob
@@ -27,8 +27,8 @@ from prinfold.validation.settings import check_parameters
 from prinfold.validation.tables import check_latent, has_gaps
 
 PARTITIONS = {
-    "auto": (find_centres, find_flats, find_clouds),
-    "centres": (find_centres,),
+    "auto": (find_centers, find_flats, find_clouds),
+    "centers": (find_centers,),
     "flats": (find_flats,),
     "clouds": (find_clouds,),
 }
@@ -100,8 +100,8 @@ def _refuse_unknown_numbers(recipe: GTM) -> None:
         raise InvalidParameterError(
             "the maps of a mixture need an init by name; which rows each begins with is partition"
         )
-    penalised = recipe.regularization is not None or recipe.prior_precision is not None
-    if has_open_numbers(recipe.basis, penalised=penalised):
+    penalized = recipe.regularization is not None or recipe.prior_precision is not None
+    if has_open_numbers(recipe.basis, penalized=penalized):
         raise InvalidParameterError(
             f"the maps of a mixture need a Gaussian process with its length_scale, and its variance or a "
             f"regularization, got {recipe.basis}"

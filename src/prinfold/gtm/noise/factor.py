@@ -31,7 +31,7 @@ class FactorNodes(NamedTuple):
     """
 
     loading: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     root: FloatArray
     factors: FloatArray
     precision: float
@@ -64,7 +64,7 @@ class FactorNodes(NamedTuple):
         return FactorSums(self, np.zeros(self.loading.shape))
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
-        return draw_rows(self.centres, self.factors, self.precision, node, rng)
+        return draw_rows(self.centers, self.factors, self.precision, node, rng)
 
     def covariance(self, axes: FloatArray) -> FloatArray:
         return covariances(self.factors, self.precision, axes)
@@ -137,16 +137,16 @@ class FactorNoise(FactorModel):
         return np.append(block.astype(np.float64, copy=False), np.ones((len(block), 1)), axis=1)
 
     def at_nodes(self, surface: BasisMap, parameters: FactorParameters, dtype: type = np.float64) -> FactorNodes:
-        centres, beta = surface.nodes(parameters.weights), parameters.precision
-        U, (K, D), q = self.loading.factors(surface, parameters), centres.shape, self.loading.n_factors
+        centers, beta = surface.nodes(parameters.weights), parameters.precision
+        U, (K, D), q = self.loading.factors(surface, parameters), centers.shape, self.loading.n_factors
         S = np.stack([(a == b) + beta * np.einsum("kd,kd->k", U[a], U[b]) for a, b in pairs(q)]).reshape(-1, K)
         root = cholesky(S, q)
         loading = np.empty((1 + q, D + 1, K))
-        loading[0, :D] = beta * centres.T
-        loading[0, D] = -0.5 * beta * np.einsum("kd,kd->k", centres, centres) - 0.5 * log_determinant(root, q)
+        loading[0, :D] = beta * centers.T
+        loading[0, D] = -0.5 * beta * np.einsum("kd,kd->k", centers, centers) - 0.5 * log_determinant(root, q)
         loading[1:, :D] = forward(root[:, None], beta / _ROOT_TWO * np.swapaxes(U, 1, 2))
-        loading[1:, D] = -np.einsum("qdk,kd->qk", loading[1:, :D], centres)
-        return FactorNodes(loading, centres, root, U, beta)
+        loading[1:, D] = -np.einsum("qdk,kd->qk", loading[1:, :D], centers)
+        return FactorNodes(loading, centers, root, U, beta)
 
 
 def _squares(loaded: FloatArray) -> FloatArray:

@@ -31,7 +31,7 @@ class CellFactorNodes(NamedTuple):
     the packed U Uᵀ of each column; ``inverse`` (K,) is 1/v and ``sign`` (K,) that of U Uᵀ in Σ.
     """
 
-    centres: FloatArray
+    centers: FloatArray
     loading: FloatArray
     factors: FloatArray
     offsets: FloatArray
@@ -45,7 +45,7 @@ class CellFactorNodes(NamedTuple):
 
     def some(self, near: IntArray | None) -> CellFactorNodes:
         """Those of the nodes that are named; None for all."""
-        return self if near is None else CellFactorNodes(self.centres[near], *(each[..., near] for each in self[1:]))
+        return self if near is None else CellFactorNodes(self.centers[near], *(each[..., near] for each in self[1:]))
 
     @property
     def variance(self) -> float:
@@ -61,12 +61,12 @@ class CellFactorNodes(NamedTuple):
         return weigh(loaded, loaded.trust(np.array(self.variance)), self.some(near), work)
 
     def empty_sums(self) -> CellFactorSums:
-        K, D = self.centres.shape
+        K, D = self.centers.shape
         F, q = n_packed(1 + self.n_factors), self.n_factors
         return CellFactorSums(self, np.zeros((F, K)), np.zeros((1, F + 1 + q, D, K)), np.zeros(D))
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
-        return draw_rows(self.centres, np.swapaxes(self.factors, 1, 2), float(self.inverse[0]), node, rng)
+        return draw_rows(self.centers, np.swapaxes(self.factors, 1, 2), float(self.inverse[0]), node, rng)
 
     def covariance(self, axes: FloatArray) -> FloatArray:
         return covariances(np.swapaxes(self.factors, 1, 2), float(self.inverse[0]), axes)
@@ -79,7 +79,7 @@ class CellFactorNodes(NamedTuple):
         Given the node a cell is y + U f + e, and f is known from the other cells as far as they tell of it.
         """
         fields = _fields(posterior, np.ones(len(loaded)), self.n_factors)
-        G = [self.centres.T, *self.factors]
+        G = [self.centers.T, *self.factors]
         mean, square = np.zeros((2, *loaded.values.shape))
         for a, b in pairs(len(G)):
             if b == 0:
@@ -93,12 +93,12 @@ class CellFactorNodes(NamedTuple):
         return np.stack([fields[at(a + 1, 0)].sum(axis=1) for a in range(self.n_factors)], axis=1)
 
 
-def cell_nodes(centres: FloatArray, factors: FloatArray, inverse_v: FloatArray, sign: FloatArray) -> CellFactorNodes:
+def cell_nodes(centers: FloatArray, factors: FloatArray, inverse_v: FloatArray, sign: FloatArray) -> CellFactorNodes:
     """Nodes of centres (K, D), factors (q, K, D), inverse variances and signs (K,)."""
-    loading = np.concatenate([centres.T, -0.5 * np.square(centres.T)])
+    loading = np.concatenate([centers.T, -0.5 * np.square(centers.T)])
     U = np.ascontiguousarray(np.swapaxes(factors, 1, 2))
-    products = np.array([U[a] * U[b] for a, b in pairs(len(U))]).reshape(-1, *centres.T.shape)
-    return CellFactorNodes(centres, loading, U, U * centres.T, products, inverse_v, sign)
+    products = np.array([U[a] * U[b] for a, b in pairs(len(U))]).reshape(-1, *centers.T.shape)
+    return CellFactorNodes(centers, loading, U, U * centers.T, products, inverse_v, sign)
 
 
 def weigh(loaded: MeasuredCells, trust: FloatArray, nodes: CellFactorNodes, work: FloatArray) -> FloatArray:

@@ -55,7 +55,7 @@ class Regression(NamedTuple):
 
     design: FloatArray
     coefficients: FloatArray
-    penalised: FloatArray
+    penalized: FloatArray
 
 
 class Finished(NamedTuple):

@@ -52,8 +52,8 @@ class FactorModel:
         Each is the best for those before it, so that none lowers the objective. Where errors are known, the noise takes
         one step of EM as in :class:`~prinfold.gtm.noise.per_cell.CellNoise`.
         """
-        design, before, penalised = self.loading.regression(surface, parameters)
-        decay = penalty.strength(parameters.precision) * penalised
+        design, before, penalized = self.loading.regression(surface, parameters)
+        decay = penalty.strength(parameters.precision) * penalized
         coefficients = solve_factors(sums, design, decay, before, solve_symmetric)
         new = self.loading.finished(coefficients, design @ coefficients, sums, parameters)
         error = sums.residual(new.means) + (sums.seen - sums.trusted) / parameters.precision
@@ -62,13 +62,13 @@ class FactorModel:
 
 
 def draw_rows(
-    centres: FloatArray, factors: FloatArray, precision: float, node: IntArray, rng: np.random.Generator
+    centers: FloatArray, factors: FloatArray, precision: float, node: IntArray, rng: np.random.Generator
 ) -> FloatArray:
     """(n, D) one row from each node named, of centres (K, D) and factors (q, K, D)."""
-    apart = rng.standard_normal((len(node), centres.shape[1])) / np.sqrt(precision)
+    apart = rng.standard_normal((len(node), centers.shape[1])) / np.sqrt(precision)
     for U in factors:
         apart += rng.standard_normal((len(node), 1)) * U[node]
-    return np.asarray(centres[node] + apart)
+    return np.asarray(centers[node] + apart)
 
 
 def covariances(factors: FloatArray, precision: float, axes: FloatArray) -> FloatArray:

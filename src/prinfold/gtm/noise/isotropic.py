@@ -42,16 +42,16 @@ class IsotropicNodes(NamedTuple):
 
     ``loading`` (D + 2, K) has β, β y and −½β‖y‖² + ½D, so that [−½‖t‖², t, 1] · loading is −½β‖t − y‖² + ½D,
     which is near zero for the nodes that a row belongs to; without its first row it is the part of
-    log p(t | node) that differs between nodes. ``levelled`` is the same in the unit of the fastest exponential, and
-    ``centres`` (K, D) are the y themselves. In single precision the β of either is off, which would be felt in the same
-    way by all rows far from the origin; ``excess`` is by how much that of ``loading`` and that of ``levelled`` are.
+    log p(t | node) that differs between nodes. ``leveled`` is the same in the unit of the fastest exponential, and
+    ``centers`` (K, D) are the y themselves. In single precision the β of either is off, which would be felt in the same
+    way by all rows far from the origin; ``excess`` is by how much that of ``loading`` and that of ``leveled`` are.
     """
 
     loading: FloatArray
-    levelled: FloatArray
-    centres: FloatArray
+    leveled: FloatArray
+    centers: FloatArray
     precision: float
-    log_normaliser: float
+    log_normalizer: float
     excess: tuple[float, float]
 
     @property
@@ -65,7 +65,7 @@ class IsotropicNodes(NamedTuple):
         """
         loading = self.loading if near is None else self.loading[:, near]
         np.dot(loaded[:, 1:], loading[1:], out=work[0])
-        return self.log_normaliser - 0.5 * self.precision * _row_squares(loaded)
+        return self.log_normalizer - 0.5 * self.precision * _row_squares(loaded)
 
     def scaled_log_density(self, loaded: FloatArray, near: IntArray | None, work: FloatArray) -> float | FloatArray:
         """log p(t | node) split in two: into ``work[0]`` (n, K) all but a constant, of each row or of all, returned.
@@ -73,21 +73,21 @@ class IsotropicNodes(NamedTuple):
         For a row that the model explains ½β‖t − y‖² is about ½D, half a χ² of as many degrees of freedom, at the
         nodes that matter; with ½D added it is near zero there, and can be given to ``exp`` as it is.
         """
-        np.dot(loaded, self.levelled if near is None else self.levelled[:, near], out=work[0])
+        np.dot(loaded, self.leveled if near is None else self.leveled[:, near], out=work[0])
         if loaded.dtype == np.float64:
-            return self.log_normaliser
-        return np.asarray(self.log_normaliser + 0.5 * self.excess[1] * _row_squares(loaded))
+            return self.log_normalizer
+        return np.asarray(self.log_normalizer + 0.5 * self.excess[1] * _row_squares(loaded))
 
     def empty_sums(self) -> IsotropicSums:
-        n_nodes, n_columns = self.centres.shape
+        n_nodes, n_columns = self.centers.shape
         return IsotropicSums(self, np.zeros((n_columns + 1, n_nodes)))
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
-        centres = self.centres[node]
-        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(self.precision))
+        centers = self.centers[node]
+        return np.asarray(centers + rng.standard_normal(centers.shape) / np.sqrt(self.precision))
 
     def covariance(self, axes: FloatArray) -> FloatArray:
-        return np.tile(axes.T @ axes / self.precision, (len(self.centres), 1, 1))
+        return np.tile(axes.T @ axes / self.precision, (len(self.centers), 1, 1))
 
     def bound(self, balls: Balls, least: float = -inf) -> FloatArray:
         """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
@@ -95,7 +95,7 @@ class IsotropicNodes(NamedTuple):
         Up to a constant of the row log p(t | k) is β(t·y_k − ½‖y_k‖²). The sum over all nodes is at least its largest
         term, so log r_k(t) is below log p(t | k) − max_i log p(t | i), which :func:`rise_bounds` bounds.
         """
-        return self.precision * rise_bounds(self.centres, balls, least / self.precision)
+        return self.precision * rise_bounds(self.centers, balls, least / self.precision)
 
     def by_node(self) -> FloatArray:
         """(K, D + 2) ``loading`` as compiled code reads it, one node after another."""
@@ -112,18 +112,18 @@ class IsotropicNodes(NamedTuple):
             weights = np.empty(int(np.diff(cuts) @ np.diff(near_cuts)), dtype=loaded.dtype)
             total, log_sum = np.empty((2, len(loaded)))
             weigh_groups(loaded, cuts, near, near_cuts, sound_sums(loaded.dtype), loading, weights, total, log_sum)
-            return weights, total, log_sum + self.log_normaliser + 0.5 * self.excess[0] * _row_squares(loaded)
+            return weights, total, log_sum + self.log_normalizer + 0.5 * self.excess[0] * _row_squares(loaded)
 
         return weigh
 
     def pairs(self, per_cell: int) -> PairedLogDensity[FloatArray] | None:
         """(P, M) β t·y − ½β‖y‖² of each pair of a row and a cell, in double precision; None for many columns."""
-        n_points, n_columns = self.centres.shape
+        n_points, n_columns = self.centers.shape
         if n_columns > _MOST_PAIRED:
             return None
         found = np.empty((n_points, n_columns + 1))
-        np.multiply(self.centres, self.precision, out=found[:, :-1])
-        found[:, -1] = -0.5 * np.einsum("kd,kd->k", found[:, :-1], self.centres)
+        np.multiply(self.centers, self.precision, out=found[:, :-1])
+        found[:, -1] = -0.5 * np.einsum("kd,kd->k", found[:, :-1], self.centers)
         points = found.reshape(-1, per_cell, n_columns + 1)
 
         def log_density(loaded: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
@@ -180,7 +180,7 @@ class IsotropicSums:
         square = float(ones @ _row_squares(loaded))
         self.square += square
         sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *self.swept, log_sum)
-        self.log_likelihood += float(ones @ (log_sum + (nodes.log_normaliser - np.log(len(nodes.centres)))))
+        self.log_likelihood += float(ones @ (log_sum + (nodes.log_normalizer - np.log(len(nodes.centers)))))
         self.log_likelihood += 0.5 * nodes.excess[0] * square
         self.total += float(ones.sum())
 
@@ -252,20 +252,20 @@ class IsotropicNoise:
         return loaded
 
     def at_nodes(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> IsotropicNodes:
-        centres = surface.nodes(parameters.weights)
+        centers = surface.nodes(parameters.weights)
         beta = parameters.precision
-        half_square = 0.5 * np.einsum("kd,kd->k", centres, centres)
-        n_nodes, n_columns = centres.shape
+        half_square = 0.5 * np.einsum("kd,kd->k", centers, centers)
+        n_nodes, n_columns = centers.shape
         full = np.empty((n_columns + 2, n_nodes))
         full[0] = beta
-        np.multiply(centres.T, beta, out=full[1:-1])
+        np.multiply(centers.T, beta, out=full[1:-1])
         full[-1] = 0.5 * n_columns - beta * half_square
         per_e = _exponential(dtype).per_e
         loading: FloatArray = full.astype(dtype, copy=False)
-        levelled: FloatArray = loading if per_e == 1.0 else (full * per_e).astype(dtype, copy=False)
-        excess = float(loading[0, 0]) - beta, float(levelled[0, 0]) / per_e - beta
-        log_normaliser = 0.5 * n_columns * (np.log(beta / (2 * np.pi)) - 1.0)
-        return IsotropicNodes(loading, levelled, centres, beta, float(log_normaliser), excess)
+        leveled: FloatArray = loading if per_e == 1.0 else (full * per_e).astype(dtype, copy=False)
+        excess = float(loading[0, 0]) - beta, float(leveled[0, 0]) / per_e - beta
+        log_normalizer = 0.5 * n_columns * (np.log(beta / (2 * np.pi)) - 1.0)
+        return IsotropicNodes(loading, leveled, centers, beta, float(log_normalizer), excess)
 
     def m_step(self, surface: BasisMap, sums: Statistics, penalty: Penalty, parameters: Parameters) -> Parameters:
         """New weights (3.15), then the new noise with those weights (3.12).
@@ -274,9 +274,9 @@ class IsotropicNoise:
         """
         strength = penalty.strength(parameters.precision)
         weights = surface.solve(sums.mass, sums.moment, strength, parameters.weights)
-        centres = surface.nodes(weights)
-        error = sums.mass @ np.einsum("kd,kd->k", centres, centres) - 2 * np.vdot(centres, sums.moment) + sums.square
-        n_values = sums.total * centres.shape[1]
+        centers = surface.nodes(weights)
+        error = sums.mass @ np.einsum("kd,kd->k", centers, centers) - 2 * np.vdot(centers, sums.moment) + sums.square
+        n_values = sums.total * centers.shape[1]
         precision = penalty.precision(n_values, max(error, 0.0), surface.roughness(weights))
         return self.initial(weights, min(precision, 1.0 / self.floor))
 

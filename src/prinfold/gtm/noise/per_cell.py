@@ -74,7 +74,7 @@ class CellNodes(NamedTuple):
 
     loading: FloatArray
     plain: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     variance: FloatArray
 
     @property
@@ -94,15 +94,15 @@ class CellNodes(NamedTuple):
         return np.asarray(0.5 * (size.sum(axis=1) - np.einsum("nd,nd,nd->n", exact, loaded.values, loaded.values)))
 
     def empty_sums(self) -> CellSums:
-        K, D = self.centres.shape
+        K, D = self.centers.shape
         return CellSums(self.variance, np.zeros((2 * D + 1, K)), *np.zeros((3, D)))
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
-        centres = self.centres[node]
-        return np.asarray(centres + rng.standard_normal(centres.shape) * np.sqrt(self.variance))
+        centers = self.centers[node]
+        return np.asarray(centers + rng.standard_normal(centers.shape) * np.sqrt(self.variance))
 
     def covariance(self, axes: FloatArray) -> FloatArray:
-        return np.tile(axes.T @ (self.variance[:, None] * axes), (len(self.centres), 1, 1))
+        return np.tile(axes.T @ (self.variance[:, None] * axes), (len(self.centers), 1, 1))
 
     def impute(
         self, loaded: MeasuredCells, posterior: Posterior, near: IntArray | None
@@ -111,16 +111,16 @@ class CellNodes(NamedTuple):
 
         Columns are independent given the node, so that both are those of a mixture of the nodes.
         """
-        mean, between = mixture_moments(self.centres, posterior, near)
+        mean, between = mixture_moments(self.centers, posterior, near)
         return mean, between + self.variance
 
 
-def mixture_moments(centres: FloatArray, posterior: Posterior, near: IntArray | None) -> tuple[FloatArray, FloatArray]:
+def mixture_moments(centers: FloatArray, posterior: Posterior, near: IntArray | None) -> tuple[FloatArray, FloatArray]:
     """(n, D) mean of the images of the nodes under the posterior, and their variance about it."""
-    centres = centres if near is None else centres[near]
+    centers = centers if near is None else centers[near]
     share = (posterior.relative / posterior.total[:, None]).astype(np.float64, copy=False)
-    mean = share @ centres
-    return mean, np.maximum(share @ np.square(centres) - np.square(mean), 0.0)
+    mean = share @ centers
+    return mean, np.maximum(share @ np.square(centers) - np.square(mean), 0.0)
 
 
 @dataclass(frozen=True)
@@ -281,13 +281,13 @@ class CellNoise:
         return as_cells(block, errors)
 
     def at_nodes(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> CellNodes:
-        centres = surface.nodes(parameters.weights)
-        variance = column_variances(parameters, centres.shape[1])
-        loading: FloatArray = np.concatenate([centres.T, -0.5 * np.square(centres.T)]).astype(dtype, copy=False)
-        scaled = centres / variance
-        half = -0.5 * np.einsum("kd,kd->k", scaled, centres)
+        centers = surface.nodes(parameters.weights)
+        variance = column_variances(parameters, centers.shape[1])
+        loading: FloatArray = np.concatenate([centers.T, -0.5 * np.square(centers.T)]).astype(dtype, copy=False)
+        scaled = centers / variance
+        half = -0.5 * np.einsum("kd,kd->k", scaled, centers)
         plain: FloatArray = np.concatenate([scaled.T, half[None]]).astype(dtype, copy=False)
-        return CellNodes(loading, plain, centres, variance)
+        return CellNodes(loading, plain, centers, variance)
 
     def m_step(self, surface: BasisMap, sums: CellStatistics, penalty: Penalty, parameters: Parameters) -> Parameters:
         """New weights, one system for each column that differs from the others; then the noise with those weights.
@@ -299,8 +299,8 @@ class CellNoise:
         variance = column_variances(parameters, sums.moment.shape[1])
         strength = np.array([penalty.strength(1.0 / v) for v in variance])
         weights = surface.solve_columns(sums.masses, sums.moment, strength, parameters.weights)
-        centres = surface.nodes(weights)
-        residual = sums.square + np.einsum("kd,kd->d", centres, centres * sums.squares - 2 * sums.products)
+        centers = surface.nodes(weights)
+        residual = sums.square + np.einsum("kd,kd->d", centers, centers * sums.squares - 2 * sums.products)
         error = np.maximum(residual, 0.0) + variance * (sums.seen - sums.trusted)
         rough = surface.column_roughness(weights)
         if self.floors is None:

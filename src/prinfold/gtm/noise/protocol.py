@@ -115,7 +115,7 @@ class Nodes(Protocol[B_contra, S_co]):
     """Nodes with their noise, as one pass over the rows needs them."""
 
     @property
-    def centres(self) -> FloatArray:
+    def centers(self) -> FloatArray:
         """(K, D) images of the nodes."""
 
     @property

@@ -63,7 +63,7 @@ class StudentNodes(NamedTuple):
     """
 
     loading: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     middle: FloatArray
     variance: FloatArray
     df: float
@@ -93,18 +93,18 @@ class StudentNodes(NamedTuple):
         return np.asarray(gammaln(0.5 * (df + count)) - gammaln(0.5 * df) + 0.5 * size.sum(axis=1))
 
     def empty_sums(self) -> StudentSums:
-        K, D = self.centres.shape
+        K, D = self.centers.shape
         products, squared, mass = np.zeros((2 * D + 1, K)), np.zeros((2 * D, K)), np.zeros(K)
         return StudentSums(self.variance, self.df, products, squared, mass, *np.zeros((3, D)))
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
-        centres = self.centres[node]
+        centers = self.centers[node]
         scale = rng.gamma(0.5 * self.df, 2.0 / self.df, size=(len(node), 1))
-        return np.asarray(centres + rng.standard_normal(centres.shape) * np.sqrt(self.variance / scale))
+        return np.asarray(centers + rng.standard_normal(centers.shape) * np.sqrt(self.variance / scale))
 
     def covariance(self, axes: FloatArray) -> FloatArray:
         """(K, a, a) covariance of the noise at each node, seen along axes (D, a): infinite for ν ≤ 2."""
-        seen, df = np.tile(axes.T @ (self.variance[:, None] * axes), (len(self.centres), 1, 1)), self.df
+        seen, df = np.tile(axes.T @ (self.variance[:, None] * axes), (len(self.centers), 1, 1)), self.df
         return seen * (df / (df - 2.0)) if df > 2 else np.where(seen == 0, 0.0, np.copysign(np.inf, seen))
 
     def impute(
@@ -116,7 +116,7 @@ class StudentNodes(NamedTuple):
         (ν + δ)/(ν + D_n − 2), infinite for ν + D_n ≤ 2.
         """
         assert posterior.layers is not None
-        mean, between = mixture_moments(self.centres, posterior, near)
+        mean, between = mixture_moments(self.centers, posterior, near)
         df = self.df + loaded.seen.sum(axis=1)
         scale = np.maximum(posterior.layers[0].astype(np.float64, copy=False), np.finfo(float).tiny)
         spread = np.einsum("nk,nk->n", posterior.relative, 1.0 / scale) / posterior.total
@@ -280,12 +280,12 @@ class StudentCells:
 
     def at_nodes(self, surface: BasisMap, parameters: StudentParameters, dtype: type = np.float64) -> StudentNodes:
         """Distances are taken in double precision."""
-        centres = surface.nodes(parameters.weights)
-        middle = centres.mean(axis=0)
-        apart = (centres - middle).T
-        loading = np.concatenate([-2.0 * apart, np.square(apart), np.ones((1, len(centres)))])
-        variance = column_variances(parameters, centres.shape[1])
-        return StudentNodes(loading, centres, middle, variance, parameters.df)
+        centers = surface.nodes(parameters.weights)
+        middle = centers.mean(axis=0)
+        apart = (centers - middle).T
+        loading = np.concatenate([-2.0 * apart, np.square(apart), np.ones((1, len(centers)))])
+        variance = column_variances(parameters, centers.shape[1])
+        return StudentNodes(loading, centers, middle, variance, parameters.df)
 
     def m_step(
         self, surface: BasisMap, sums: StudentStatistics, penalty: Penalty, parameters: StudentParameters

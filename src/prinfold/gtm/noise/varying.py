@@ -43,7 +43,7 @@ class VaryingNodes(NamedTuple):
 
     loading: FloatArray
     plain: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     precision: FloatArray
     log_share: FloatArray
 
@@ -65,12 +65,12 @@ class VaryingNodes(NamedTuple):
         return np.asarray(largest)
 
     def empty_sums(self) -> VaryingSums:
-        K, D = self.centres.shape
-        return VaryingSums(self.precision, self.centres, np.zeros(K), *np.zeros((4, K, D)), *np.zeros((3, K)))
+        K, D = self.centers.shape
+        return VaryingSums(self.precision, self.centers, np.zeros(K), *np.zeros((4, K, D)), *np.zeros((3, K)))
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
-        centres = self.centres[node]
-        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(self.precision[node])[:, None])
+        centers = self.centers[node]
+        return np.asarray(centers + rng.standard_normal(centers.shape) / np.sqrt(self.precision[node])[:, None])
 
     def covariance(self, axes: FloatArray) -> FloatArray:
         return np.asarray((axes.T @ axes) / self.precision[:, None, None])
@@ -83,7 +83,7 @@ class VaryingNodes(NamedTuple):
         self, loaded: MeasuredCells, posterior: Posterior, near: IntArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself."""
-        mean, between = mixture_moments(self.centres, posterior, near)
+        mean, between = mixture_moments(self.centers, posterior, near)
         share = (posterior.relative / posterior.total[:, None]).astype(np.float64, copy=False)
         return mean, between + (share @ (1.0 / self.precision[slice(None) if near is None else near]))[:, None]
 
@@ -155,7 +155,7 @@ class VaryingSums:
     """Sums under way, of the same names."""
 
     precision: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     mass: FloatArray
     masses: FloatArray
     moment: FloatArray
@@ -271,12 +271,12 @@ class SmoothNoise:
 
     def at_nodes(self, surface: BasisMap, parameters: VaryingParameters, dtype: type = np.float64) -> VaryingNodes:
         """Passes are made in double precision."""
-        centres, features = surface.nodes(parameters.weights), self._at(surface)
+        centers, features = surface.nodes(parameters.weights), self._at(surface)
         beta, log_share = self.precisions(features, parameters), self.log_shares(features, parameters)
-        own = 0.5 * (np.log(beta / (2 * np.pi))[:, None] - beta[:, None] * np.square(centres))
-        loading = np.vstack([-0.5 * beta, (beta[:, None] * centres).T, own.T, log_share])
-        plain = np.vstack([-0.5 * beta, (beta[:, None] * centres).T, own.sum(axis=1) + log_share])
-        return VaryingNodes(loading, plain, centres, beta, log_share)
+        own = 0.5 * (np.log(beta / (2 * np.pi))[:, None] - beta[:, None] * np.square(centers))
+        loading = np.vstack([-0.5 * beta, (beta[:, None] * centers).T, own.T, log_share])
+        plain = np.vstack([-0.5 * beta, (beta[:, None] * centers).T, own.sum(axis=1) + log_share])
+        return VaryingNodes(loading, plain, centers, beta, log_share)
 
     def m_step(
         self, surface: BasisMap, sums: VaryingStatistics, penalty: Penalty, parameters: VaryingParameters
@@ -287,8 +287,8 @@ class SmoothNoise:
         relative = (beta / level)[:, None]
         strength = np.full(sums.moment.shape[1], penalty.strength(level))
         weights = surface.solve_columns(relative * sums.masses, relative * sums.moment, strength, parameters.weights)
-        centres = surface.nodes(weights)
-        residual = sums.square + np.einsum("kd,kd->k", centres, centres * sums.squares - 2 * sums.products)
+        centers = surface.nodes(weights)
+        residual = sums.square + np.einsum("kd,kd->k", centers, centers * sums.squares - 2 * sums.products)
         error = np.maximum(residual, 0.0) + sums.untrusted / beta
         tie = penalty.tie(surface.roughness(weights))
         b = self._best_precision(features, sums.counts, error, tie, parameters)
@@ -374,7 +374,7 @@ def _uncertain_log_density(cells: MeasuredCells, nodes: VaryingNodes, chosen: An
     errors = np.broadcast_to(cells.squared_errors, cells.values.shape)
     for d, (t, seen) in enumerate(zip(cells.values.T, cells.seen.T, strict=True)):
         both = variance + errors[:, d, None]
-        off = np.square(t[:, None] - nodes.centres[chosen, d])
+        off = np.square(t[:, None] - nodes.centers[chosen, d])
         found -= 0.5 * seen[:, None] * (off / both + np.log(2 * np.pi * both))
     return found
 

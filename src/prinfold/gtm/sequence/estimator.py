@@ -84,7 +84,7 @@ class GTMSequence(SequenceVerbs):
     {latent}
     {regularization}
     {prior_precision}
-    {penalise_bias}
+    {penalize_bias}
     {noise_floor}
     noise : str or noise model, default="isotropic"
         As in :class:`~prinfold.GTM`. Noise that mixes nodes in shares of its own is for rows without an order.
@@ -191,7 +191,7 @@ class GTMSequence(SequenceVerbs):
         latent: Any = None,
         regularization: float | None = None,
         prior_precision: float | None = None,
-        penalise_bias: bool = False,
+        penalize_bias: bool = False,
         noise_floor: float = 1e-6,
         noise: Any = "isotropic",
         init: Any = "auto",
@@ -213,7 +213,7 @@ class GTMSequence(SequenceVerbs):
         self.latent = latent
         self.regularization = regularization
         self.prior_precision = prior_precision
-        self.penalise_bias = penalise_bias
+        self.penalize_bias = penalize_bias
         self.noise_floor = noise_floor
         self.noise = noise
         self.init = init

@@ -155,7 +155,7 @@ def forecast(model: SequenceModel, rows: Rows, parameters: Any, n_steps: int) ->
     impute = require(model.noise.capabilities.impute, model.noise, "tell what is missing")
     nodes = model.noise.at_nodes(model.surface, parameters)
     nothing = model.noise.load(np.full((len(share), rows.n_columns), np.nan))
-    work = np.empty((nodes.n_layers, len(share), len(nodes.centres)))
+    work = np.empty((nodes.n_layers, len(share), len(nodes.centers)))
     log_density = nodes.log_density(nothing, None, work)
     found = np.empty((2, len(share), n_steps, rows.n_columns))
     for t in range(n_steps):
@@ -209,7 +209,7 @@ def _walk(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: 
     # In double precision throughout: a step multiplies what the last one left.
     nodes = model.noise.at_nodes(model.surface, parameters)
     begins, parts = marks(_cuts(rows)), portions(_cuts(rows), rows.block_rows)
-    n_entries = rows.n_rows * len(nodes.centres)
+    n_entries = rows.n_rows * len(nodes.centers)
     return work_through(lambda: make(model.noise, rows, nodes, begins, chain.steps), parts, n_entries)
 
 

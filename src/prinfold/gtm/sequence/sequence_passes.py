@@ -69,7 +69,7 @@ class SequenceWalk(ABC):
         """Rows as the noise wants them, log p(t | node) in the first of its layers (·, n, K), and (n,) what to add."""
         block = self.rows.block(some).astype(np.float64, copy=False)
         loaded = self.noise.load(block, self.rows.block_errors(some))
-        work = np.empty((self.nodes.n_layers, len(block), len(self.nodes.centres)))
+        work = np.empty((self.nodes.n_layers, len(block), len(self.nodes.centers)))
         return loaded, work, self.nodes.log_density(loaded, None, work)
 
     def emissions(self, some: slice) -> tuple[Any, FloatArray, FloatArray]:

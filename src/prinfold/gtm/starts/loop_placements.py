@@ -87,8 +87,8 @@ def _heights(distance: FloatArray, found: Circular, n_open: int) -> FloatArray:
     among = distance[np.ix_(found.kept, found.kept)]
     paths = shortest_path(csr_matrix(np.where(among <= found.scale, among, 0.0)), directed=False)
     square = np.square(paths)
-    centred = -0.5 * (square - square.mean(axis=0) - square.mean(axis=1)[:, None] + square.mean())
-    size, vectors = np.linalg.eigh(centred)
+    centered = -0.5 * (square - square.mean(axis=0) - square.mean(axis=1)[:, None] + square.mean())
+    size, vectors = np.linalg.eigh(centered)
     n_axes = min(n_open + 2 * (_HARMONICS - 1) * found.angles.shape[1], len(size))
     embedding = vectors[:, -n_axes:] * np.sqrt(np.maximum(size[-n_axes:], 0.0))
     waves = np.concatenate([h * found.angles for h in range(1, _HARMONICS + 1)], axis=1)

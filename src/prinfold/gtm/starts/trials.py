@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from prinfold.gtm.model import GTMModel, measure
 from prinfold.gtm.model import GTMState as State
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.warnings import CLOSE, MapOnRows, is_troubled, node_folds, widest_spacing
-from prinfold.latent import Hexagons, Lattice
+from prinfold.latent import Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows
 
@@ -94,8 +95,9 @@ def refine_axes(
     nodes more. The basis is the same, so that weights carry over.
     """
     latent = surface.latent
-    if not isinstance(latent, Lattice) or isinstance(latent, Hexagons):
+    if not latent.axes:
         return surface
+    latent = cast(Lattice, latent)
     stretch = np.linalg.norm(surface.node_jacobian(parameters.weights), axis=1)
     apart = _weighted_median(stretch, mass) * _spacings(latent) * np.sqrt(parameters.level)
     for axis in np.argsort(-apart, kind="stable"):

@@ -19,8 +19,8 @@ from prinfold.base.starting_points import EmbeddedRows, evenly_by_radius, fit_to
 from prinfold.latent import LatentSpace
 from prinfold.numerics.distances import squared_distances
 
-_NEIGHBOURS = {1: (3,), 2: (5, 9)}
-_NEIGHBOURS_BEYOND = (9,)
+_NEIGHBORS = {1: (3,), 2: (5, 9)}
+_NEIGHBORS_BEYOND = (9,)
 """Neighbours of a row in the graph, by the dimension of the surface: few where rows are few and sheets lie close, more
 for smoother distances. On curves no other number did better on average; on surfaces it is the one or the other."""
 
@@ -47,8 +47,8 @@ def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) 
     Y = in_few_columns(X)
     marks = evenly_by_radius(Y, weight, _LANDMARKS_ON_CURVES if latent.dimension == 1 else _LANDMARKS)
     Y = on_local_planes(Y, latent.dimension)
-    sizes = sorted({min(k, len(Y) - 1) for k in _NEIGHBOURS.get(latent.dimension, _NEIGHBOURS_BEYOND)})
-    near, far = neighbours(Y, sizes[-1])
+    sizes = sorted({min(k, len(Y) - 1) for k in _NEIGHBORS.get(latent.dimension, _NEIGHBORS_BEYOND)})
+    near, far = neighbors(Y, sizes[-1])
     tree = shortest_tree(Y, near, far)
     found = []
     for k in sizes:
@@ -61,8 +61,8 @@ def in_few_columns(X: FloatArray) -> FloatArray:
     """(n, min(n, D)) rows in coordinates with the same distances between them."""
     if X.shape[1] <= len(X):
         return np.asarray(X, dtype=np.float64)
-    centred = X - X.mean(axis=0, dtype=np.float64)
-    value, vector = eigh(centred @ centred.T)
+    centered = X - X.mean(axis=0, dtype=np.float64)
+    value, vector = eigh(centered @ centered.T)
     return np.asarray(vector * np.sqrt(np.maximum(value, 0.0)))
 
 
@@ -72,7 +72,7 @@ def on_local_planes(X: FloatArray, dimension: int) -> FloatArray:
     n_near = min(max(_LOCAL_ROWS, 2 * dimension + 2, int(share * len(X))), len(X) - 1)
     n_parts = -(-X.size * (n_near + 1) // _NUMBERS_AT_ONCE)
     for _ in range(_ROUNDS):
-        near = np.column_stack([np.arange(len(X)), neighbours(X, n_near)[0]])
+        near = np.column_stack([np.arange(len(X)), neighbors(X, n_near)[0]])
         X = np.concatenate([_move_to_planes(X, part, dimension) for part in np.array_split(near, max(n_parts, 1))])
     return X
 
@@ -98,7 +98,7 @@ def _local_axes(gap: FloatArray, rank: int) -> FloatArray:
     return np.asarray(np.swapaxes(vector[:, :, -rank:] / scale, 1, 2) @ gap)
 
 
-def neighbours(X: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+def neighbors(X: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
     """(n, k) the nearest other rows of each, the nearest first, and (n, k) their distances."""
     if X.shape[1] <= _FEW_COLUMNS:
         far, near = (np.asarray(each) for each in cKDTree(X).query(X, k=k + 1))

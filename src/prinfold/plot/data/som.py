@@ -42,13 +42,13 @@ def u_matrix_cells(fitted: FittedSurface) -> NodeCells:
     place = _places(latent)
     codebook, hexagonal = fitted.model.codebook_, isinstance(latent, Hexagons)
     start, step = _steps(latent, place, found.edges)
-    centres, value = [place, start + 0.5 * step], [found.nodes, found.lengths]
+    centers, value = [place, start + 0.5 * step], [found.nodes, found.lengths]
     if not hexagonal and len(latent.shape) == 2:
         middle, across = _diagonals(latent, codebook)
-        centres.append(middle)
+        centers.append(middle)
         value.append(across)
     cell = _HEXAGON if hexagonal else _SQUARE
-    return NodeCells(np.concatenate(centres)[:, None] + cell, np.concatenate(value), place)
+    return NodeCells(np.concatenate(centers)[:, None] + cell, np.concatenate(value), place)
 
 
 def _places(latent: Lattice) -> FloatArray:

@@ -132,12 +132,12 @@ def curve_magnification(model: Any, resolution: int = 400) -> tuple[FloatArray, 
 
 
 class StretchEllipses(NamedTuple):
-    """Glyphs of stretch: ``centre`` (n, 2), ``half`` (n, 2) half-axes, longest first, ``angle`` (n,) of the longest.
+    """Glyphs of stretch: ``center`` (n, 2), ``half`` (n, 2) half-axes, longest first, ``angle`` (n,) of the longest.
 
     ``half`` is ``scale`` times the true lengths ℓ of the stretch.
     """
 
-    centre: FloatArray
+    center: FloatArray
     half: FloatArray
     angle: FloatArray
     scale: float
@@ -156,11 +156,11 @@ def stretch_ellipses(model: Any, most: int = 20) -> StretchEllipses:
     axes = np.matmul(local_frame(latent, Z), stretch.directions) * stretch.lengths[:, None, :]
     U, half, _ = np.linalg.svd(axes, full_matrices=False)
     layout = layout_of(latent)
-    centre = layout.place(Z, np.full(len(Z), 0.5))
+    center = layout.place(Z, np.full(len(Z), 0.5))
     step = (
-        layout.difference(centre[None], centre[:, None])
+        layout.difference(center[None], center[:, None])
         if isinstance(layout, Plane)
-        else centre[None] - centre[:, None]
+        else center[None] - center[:, None]
     )
     distance = np.linalg.norm(step, axis=2)
     np.fill_diagonal(distance, np.inf)
@@ -170,32 +170,32 @@ def stretch_ellipses(model: Any, most: int = 20) -> StretchEllipses:
     room = distance[both > 0] / both[both > 0]
     fits = float(room.min()) if np.isfinite(room).any() else 0.5 / max(float(half.max(initial=0.0)), 1e-300)
     if isinstance(layout, Plane) and isinstance(latent, Lattice):
-        fits = min(fits, _room_to_the_edge(layout, centre, axes))
+        fits = min(fits, _room_to_the_edge(layout, center, axes))
     scale = 0.95 * fits
-    return StretchEllipses(centre, scale * half, np.arctan2(U[:, 1, 0], U[:, 0, 0]), scale)
+    return StretchEllipses(center, scale * half, np.arctan2(U[:, 1, 0], U[:, 0, 0]), scale)
 
 
-def _room_to_the_edge(layout: Plane, centre: FloatArray, axes: FloatArray) -> float:
+def _room_to_the_edge(layout: Plane, center: FloatArray, axes: FloatArray) -> float:
     """The largest scale at which no ellipse hangs over an open edge."""
     reach = np.linalg.norm(axes, axis=2)  # half-widths along the axes of the paper
-    gap = np.minimum(centre - np.asarray(layout.low), np.asarray(layout.high) - centre)
+    gap = np.minimum(center - np.asarray(layout.low), np.asarray(layout.high) - center)
     held = (reach > 0) & ~np.asarray(layout.periodic)
     return float(np.min(gap[held] / reach[held], initial=np.inf))
 
 
 def repeat_over_seams(
-    layout: LatentLayout | None, centre: FloatArray, margin: float = 0.1
+    layout: LatentLayout | None, center: FloatArray, margin: float = 0.1
 ) -> tuple[IntArray, FloatArray]:
     """Indices of glyphs to draw and their shifts (n, 2): all of them, and again those near a seam beyond it.
 
     ``margin`` is how near, as a share of the span of the axis.
     """
-    index, shift = np.arange(len(centre)), np.zeros((len(centre), 2))
+    index, shift = np.arange(len(center)), np.zeros((len(center), 2))
     if not isinstance(layout, Plane):
         return index, shift
     for axis in np.flatnonzero(layout.periodic):
         low, high, span = layout.low[axis], layout.high[axis], layout.span[axis]
-        place = centre[index, axis] + shift[:, axis]
+        place = center[index, axis] + shift[:, axis]
         ahead, behind = place < low + margin * span, place > high - margin * span
         step = np.where(np.arange(2) == axis, span, 0.0)
         shift = np.concatenate([shift, shift[ahead] + step, shift[behind] - step])

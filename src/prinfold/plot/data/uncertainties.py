@@ -22,19 +22,19 @@ _ARC = np.linspace(-1.0, 1.0, 9)
 
 
 class PosteriorEllipses(NamedTuple):
-    """Ellipses of a size: ``centre`` (n, 2), full ``width`` and ``height`` (n,), ``angle`` (n,) in degrees."""
+    """Ellipses of a size: ``center`` (n, 2), full ``width`` and ``height`` (n,), ``angle`` (n,) in degrees."""
 
-    centre: FloatArray
+    center: FloatArray
     width: FloatArray
     height: FloatArray
     angle: FloatArray
 
 
-def ellipses_of(centre: FloatArray, covariance: FloatArray, scale: float) -> PosteriorEllipses:
+def ellipses_of(center: FloatArray, covariance: FloatArray, scale: float) -> PosteriorEllipses:
     """Ellipses of ``scale`` standard deviations, from covariances (n, 2, 2)."""
     variance, axes = np.linalg.eigh(covariance)
     width, height = 2.0 * scale * np.sqrt(np.maximum(variance[:, ::-1], 0.0)).T
-    return PosteriorEllipses(centre, width, height, np.degrees(np.arctan2(axes[:, 1, 1], axes[:, 0, 1])))
+    return PosteriorEllipses(center, width, height, np.degrees(np.arctan2(axes[:, 1, 1], axes[:, 0, 1])))
 
 
 # ----------------------------------------------------------------------------------------------- of coordinates

@@ -120,9 +120,9 @@ function paintAxes(context, page, chosen, cube, state, toPixel, ink) {
   chosen.forEach((j, a) => {
     if (j < 0) return;
     const ends = edge(a, corners[a]);
-    const centre = [(ends[0][0] + ends[1][0]) / 2, (ends[0][1] + ends[1][1]) / 2];
-    const far = Math.hypot(centre[0] - middle[0], centre[1] - middle[1]) || 1;
-    const out = [(centre[0] - middle[0]) / far, (centre[1] - middle[1]) / far];
+    const center = [(ends[0][0] + ends[1][0]) / 2, (ends[0][1] + ends[1][1]) / 2];
+    const far = Math.hypot(center[0] - middle[0], center[1] - middle[1]) || 1;
+    const out = [(center[0] - middle[0]) / far, (center[1] - middle[1]) / far];
     if (Math.hypot(ends[0][0] - ends[1][0], ends[0][1] - ends[1][1]) < 30) return; // it points at the reader
     const before = out[0] < -0.4 ? 1 : out[0] > 0.4 ? 0 : 0.5;
     const write = (words, [x, y], step) => {
@@ -130,9 +130,9 @@ function paintAxes(context, page, chosen, cube, state, toPixel, ink) {
       context.fillText(words, Math.max(Math.min(x + step * out[0] - before * room, ink.width - room - 3), 3), y + step * out[1]);
     };
     context.fillStyle = ink.soft;
-    ends.forEach((place, end) => write(shown(cube.ends[a][end] + page.centre[j]), place, 12));
+    ends.forEach((place, end) => write(shown(cube.ends[a][end] + page.center[j]), place, 12));
     context.fillStyle = ink.text;
-    write(page.columns[j], centre, 16);
+    write(page.columns[j], center, 16);
   });
 }
 
@@ -228,8 +228,8 @@ function scene(root, page) {
   for (const note of page.notes) root.append(element("p", { class: "pf-note" }, note));
   new ResizeObserver(repaint).observe(box);
   const D = page.columns.length;
-  const valueOf = (i) => chosen.map((j) => (j < 0 ? 0 : page.rows[i * D + j] + page.centre[j]));
-  const vertexOf = (i) => chosen.map((j) => (j < 0 ? 0 : page.vertices[i * D + j] + page.centre[j]));
+  const valueOf = (i) => chosen.map((j) => (j < 0 ? 0 : page.rows[i * D + j] + page.center[j]));
+  const vertexOf = (i) => chosen.map((j) => (j < 0 ? 0 : page.vertices[i * D + j] + page.center[j]));
   return { choose, chosen, state, valueOf, vertexOf, repaint };
 }
 
