@@ -25,7 +25,7 @@ from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.model_files import explain_misfits
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe
+from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe, needs_of
 from prinfold.gtm.recipe import Recipe, TrainingJob, with_start_step
 from prinfold.gtm.starts.first_parameters import in_units
 from prinfold.gtm.starts.outliers import robust
@@ -413,7 +413,7 @@ class GTM(LatentGridModel):
     def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
         noise: NoiseRecipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
         trainer = TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer
-        by_evidence, needs = self.prior_precision == "evidence", noise.needs
+        by_evidence, needs = self.prior_precision == "evidence", needs_of(noise)
         penalty = first_penalty(self.regularization) if by_evidence else self._given_penalty()
         own: dict[str, Any] = {"attributes": gtm_attributes, "trainer": trainer}
         recipe = plain_recipe(self, noise.make, penalty, places, **(own | parts))

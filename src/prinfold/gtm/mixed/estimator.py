@@ -413,12 +413,11 @@ def mixed_attributes(job: TrainingJob, state: gtm.FittedState) -> dict[str, Any]
 
 def mixed_folds(model: gtm.GTMModel, parameters: Parameters) -> Folds:
     """Fold and warp diagnostics at the nodes, in units of the noise."""
-    noise: Any = model.noise
-    surface, latent, weights = model.surface, model.surface.latent, parameters.weights
-    eta = surface.point(latent.nodes, weights)
-    spread = noise.variances(eta, parameters)
-    levels = noise.layout.predictors("categorical")
-    spread[:, levels] = noise.means(eta)[:, levels]
-    jacobian = noise.mean_jacobian(eta, surface.jacobian(latent.nodes, weights))
+    surface, latent = model.surface, model.surface.latent
+    nodes = model.noise.at_nodes(surface, parameters)
+    layout, spread = nodes.layout, nodes.variances(None)
+    levels = layout.predictors("categorical")
+    spread[:, levels] = means(layout, nodes.centers)[:, levels]
+    jacobian = mean_jacobian(layout, nodes.centers, surface.jacobian(latent.nodes, parameters.weights))
     scaled = jacobian / np.sqrt(np.maximum(spread, np.finfo(float).tiny))[:, :, None]
     return find_folds(scaled, latent.domain.frame(latent.nodes), latent.edges)
