@@ -202,8 +202,8 @@ def is_troubled(found: MapOnRows) -> bool:
     Columns that the noise tells apart have its units, so that those of the data do not decide.
     """
     columns = found.model.noise.capabilities.columns
-    by_data = columns is None or columns.units is None
-    folds = found.folds if by_data else partial(_folds_in_units, columns.units)
+    units = None if columns is None else columns.units
+    folds = found.folds if units is None else partial(_folds_in_units, units)
     return is_folded(found, folds) or far_mode_share(found) > MANY_ROWS
 
 
