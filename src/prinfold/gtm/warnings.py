@@ -19,7 +19,7 @@ from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message,
 from prinfold.geometry.folds import Folds, describe, find_folds
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.posterior import mode_distance
+from prinfold.gtm.posterior import node_mode_distance
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows, filled
 
@@ -233,7 +233,7 @@ def is_folded(found: MapOnRows, folds: FindFolds) -> bool:
 
 def far_mode_share(found: MapOnRows) -> float:
     """Share of the rows that count whose posterior has its mean far from its mode."""
-    apart = mode_distance(*found[:3])
+    apart = node_mode_distance(*found[:3])
     return float(np.average(apart > FAR_MODE * found.spacing, weights=found.weight))
 
 
