@@ -82,8 +82,8 @@ class GTM(LatentGridModel):
         trained from the second best too, unless rows × nodes are four million or more.
     max_iter : int, default=200
         Most EM iterations. Large tables are warmed up by up to 30 more, but no more than this, on a quarter of the
-        nodes; ``history_`` begins after them. Where nodes are doubled, up to 16 more follow, and
-        ``history_`` begins with those.
+        nodes; ``history_`` begins after them. Where nodes are doubled, up to 16 of them follow,
+        and ``history_`` begins with those.
     {tol, default=1e-4}
     {relaxation}
     {random_state.starts}
@@ -254,10 +254,10 @@ class GTM(LatentGridModel):
         -------
         float
         """
-        bent, log_likelihood = self._curvature(X, hessian, sample_weight, errors)
+        curvature, log_likelihood = self._curvature(X, hessian, sample_weight, errors)
         prior = evidence_training.found_prior(self._model, self._parameters(), self.history_)
         roughness = prior.roughness(self._model.surface, self.weights_)
-        return evidence.log_evidence(log_likelihood, self.prior_precision_, roughness, bent)
+        return evidence.log_evidence(log_likelihood, self.prior_precision_, roughness, curvature)
 
     def effective_weights(
         self, X: Any, hessian: str = "approximate", sample_weight: Any = None, *, errors: Any = None
