@@ -126,7 +126,7 @@ def make_tree(
     share = _for_each_branch("densities", densities, len(pairs))
     _check_numbers(n_features, bend, counts, dispersion)
     frame = random_frame(n_features, min(n_features, len(pairs) + 1), generator)
-    curves = [curve @ frame.T for curve in _draw_curves(pairs, size, frame.shape[1], bend, generator)]
+    curves: list[FloatArray] = [curve @ frame.T for curve in _draw_curves(pairs, size, frame.shape[1], bend, generator)]
     size = np.array([np.linalg.norm(np.diff(curve, axis=0), axis=1).sum() for curve in curves])
     start = np.cumsum(size) - size
     share = share * size / float(share @ size)
@@ -202,8 +202,8 @@ def _draw_direction(
 
 def _arc(direction: FloatArray, length: float, bend: float, rng: np.random.Generator) -> FloatArray:
     """(cells + 1, q) an arc of a circle from 0 in a direction."""
-    normal = rng.normal(size=len(direction))
-    normal = _unit(normal - (normal @ direction) * direction)
+    drawn = rng.normal(size=len(direction))
+    normal = _unit(drawn - (drawn @ direction) * direction)
     turn = bend * rng.uniform(0.5, 1.0) * rng.choice([-1.0, 1.0])
     s = np.linspace(0.0, 1.0, _CELLS + 1)[:, None]
     if abs(turn) < 1e-9:
@@ -228,7 +228,7 @@ def _pseudotime(ends: IntArray, size: FloatArray, branch: IntArray, way: FloatAr
     time = np.full(V, np.inf)
     for place in range(V):
         if np.isinf(time[place]) and (ends == place).any():
-            time = np.minimum(time, dijkstra(graph, directed=False, indices=place))
+            time = np.minimum(time, dijkstra(graph, directed=False, indices=[place])[0])
     a, b = ends[branch].T
     return np.asarray(np.minimum(time[a] + way, time[b] + size[branch] - way))
 
