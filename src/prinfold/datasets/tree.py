@@ -168,11 +168,11 @@ def _draw_curves(pairs: Edges, size: FloatArray, q: int, bend: float, rng: np.ra
     place: dict[int, FloatArray] = {}
     leaving: dict[int, list[FloatArray]] = {}
     arriving: dict[int, FloatArray] = {}
-    curves = list[FloatArray]()
+    curves, pieces = list[FloatArray](), 0
     for (a, b), length in zip(pairs, size, strict=True):
         if a not in place:
-            shift = rng.normal(size=q)
-            place[a] = _APART * float(size.max()) * len(place) * shift / np.linalg.norm(shift)
+            place[a] = pieces * _APART * float(size.max()) * _unit(rng.normal(size=q))
+            pieces += 1
         if b in place:
             curves.append(_closing_arc(place[a], place[b], rng))
         else:
