@@ -18,13 +18,14 @@ and at its defaults with branches shorter than a fifth of a true one collapsed, 
 has both, in five principal components.
 
 Run as ``python benchmarks/trees.py`` for the comparison (``--tables 48``), ``--right 20`` for how many of 20 seeds are
-right in each cell, ``--growth`` for time and memory against size.
+right in each cell, ``--growth`` for time and memory against size, ``--real`` for cells.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 import tracemalloc
 import warnings
@@ -45,6 +46,7 @@ from prinfold.datasets import TreeDataset
 from prinfold.density.ridges.graph_branches import paths
 from prinfold.numerics.polylines import nearest_on_segments
 from prinfold.trees.soft_tree import first_centres, spanning_tree
+from prinfold.trees.ways import ways_between
 
 FIRST_SEED = 20
 WAYPOINTS = 100
@@ -289,6 +291,27 @@ def right(n_seeds: int, first: int) -> None:
     print_table("right number of ends and forks", ["tree", "noise", "columns", "rows", "right"], lines)
 
 
+def real() -> None:
+    """Myeloid progenitors (Paul et al. 2015), by the number of components, beside Slingshot's pseudotime."""
+    data = np.load(Path(os.environ["PRINFOLD_DATA"]) / "paul15_tradeseq.npz")
+    counts, kind = data["counts"].astype(float), data["celltype"]
+    levels = np.log1p(counts * np.median(counts.sum(axis=1)) / counts.sum(axis=1, keepdims=True))
+    lines = []
+    for D in (10, 20, 50):
+        X = PCA(D, random_state=0).fit_transform(levels)
+        model = PrincipalTree().fit(X)
+        Z, where = model.transform(X), model.locate(X)
+        root = model.transform(np.median(X[kind == "Multipotent progenitors"], axis=0)[None])
+        pseudotime = ways_between(model.graph_, root, Z)[0]
+        red = np.bincount(where.branch[kind == "Erythrocyte"]).max()
+        agree = [
+            _spearman(pseudotime[on], data["slingshot_pseudotime"][on, k])
+            for k, on in enumerate((data["slingshot_weight"] > 0.5).T)
+        ]
+        lines.append([str(D), str(model.latent_.n_branches), str(red), *(f"{each:.3f}" for each in agree)])
+    print_table("2660 cells", ["components", "branches", "of 1095 erythrocytes", "lineage 1", "lineage 2"], lines)
+
+
 def growth() -> None:
     """Seconds of CPU and peak of memory against the number of rows, at 50 columns."""
     lines = []
@@ -314,12 +337,15 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=48)
     parser.add_argument("--right", type=int, default=0)
     parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--real", action="store_true", help="cells; needs the folder PRINFOLD_DATA")
     parser.add_argument("--first", type=int, default=FIRST_SEED, help="first seed")
     parser.add_argument("--only", default="", help="contestants, by semicolons")
     parser.add_argument("--kept", type=Path, default=None, help="file of results of other libraries")
     chosen = parser.parse_args()
     if chosen.growth:
         growth()
+    elif chosen.real:
+        real()
     elif chosen.right:
         right(chosen.right, chosen.first)
     else:

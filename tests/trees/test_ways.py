@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from prinfold import PrincipalTree, datasets
-from prinfold.trees.ways import ways_between
+from prinfold.trees.ways import name_forks, ways_between
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.StructureWarning")
 
@@ -36,3 +36,17 @@ def test_no_way_leads_to_another_piece() -> None:
     model = PrincipalTree("forest").fit(data.X)
     Z = model.transform(data.X[[int(np.argmax(data.labels == 3)), int(np.argmax(data.labels == 0))]])
     assert np.isinf(ways_between(model.graph_, Z[:1], Z[1:])).all()
+
+
+def test_a_fork_has_one_name() -> None:
+    """The ends of all branches that meet there have the same coordinate, and the same point."""
+    graph = PrincipalTree().fit(datasets.make_tree(500, 0.1, rng=3, topology="star").X).graph_
+    domain = graph.latent.domain
+    for place in range(len(graph.places)):
+        branch, side = np.nonzero(graph.ends == place)
+        Z = np.where(side == 0, domain.low[branch], domain.high[branch])[:, None]
+        named = name_forks(graph, Z)
+        assert len(np.unique(named)) == 1
+        np.testing.assert_allclose(graph.point(named), np.tile(graph.places[place], (len(Z), 1)), atol=1e-9)
+    inner = domain.low[:, None] + 0.3 * graph.latent.lengths[:, None]
+    np.testing.assert_array_equal(name_forks(graph, inner), inner)

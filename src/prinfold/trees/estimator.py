@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray, Mesh, RandomState
 from prinfold.base.callbacks import with_callbacks
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.base.unique_rows import centred_rows
+from prinfold.base.unique_rows import Unique, centred_rows
 from prinfold.density.ridges import export
 from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
 from prinfold.exceptions import (
@@ -28,9 +28,10 @@ from prinfold.latent.arc_strands import Strands
 from prinfold.loops import Outcome, run_fixed_point
 from prinfold.trees.diagnosis import Fit, doubt
 from prinfold.trees.noise import FirstTree, RowsInFrame, first_tree, keep_all, keep_components
-from prinfold.trees.shapes import TOPOLOGIES, Shape, find_shape, net_of
+from prinfold.trees.shapes import TOPOLOGIES, Shape, find_shape, net_of, without_ends
 from prinfold.trees.soft_tree import TreeProblem, TreeState, log_mixture
-from prinfold.trees.support import branch_support
+from prinfold.trees.support import branch_support, weak_tips
+from prinfold.trees.ways import name_forks
 from prinfold.validation.settings import (
     Constraint,
     as_generator,
@@ -39,9 +40,13 @@ from prinfold.validation.settings import (
     integer,
     nothing,
     one_of,
+    random_state,
     real,
 )
 from prinfold.validation.tables import check_weight
+
+_SUPPORT_SAMPLES = 50
+"""Times that rows are drawn anew for ``min_support``."""
 
 
 @storable
@@ -66,6 +71,9 @@ class PrincipalTree(PrincipalManifold):
         Pull between neighbouring centres, in units of that of the rows on a centre.
     min_length : float, default=1.0
         Length in bandwidths up to which a branch that leads nowhere is left out, and two forks are one.
+    min_support : float, default=0.0
+        Share of trees of rows drawn anew (bootstrap) in which a branch that ends freely must be found again to be kept,
+        such as 0.9; see :meth:`support`. Anything above 0 costs 50 fits.
     trim : float, default=None
         Distance from every centre, in units of the data, beyond which a row is background and pulls at none. None has
         every row count.
@@ -73,6 +81,8 @@ class PrincipalTree(PrincipalManifold):
         Most steps.
     tol : float, default=1e-6
         Steps end when the objective, a share of the spread of the rows, changes by less; 0 never stops early.
+    random_state : int, RandomState or Generator, default=None
+        Seed of ``min_support``.
     verbose : int, default=0
         1 shows a progress bar on a terminal, 2 a line for each step.
 
@@ -141,9 +151,11 @@ class PrincipalTree(PrincipalManifold):
         "bandwidth": one_of(("auto",)) | real(0, above=True),
         "stiffness": real(0, above=True),
         "min_length": real(0),
+        "min_support": Constraint(lambda v: real(0).test(v) and v <= 1, "a share between 0 and 1"),
         "trim": nothing | real(0, above=True),
         "max_iter": integer(0),
         "tol": real(0),
+        "random_state": random_state,
         "verbose": integer(0) | flag,
     }
     _dimension: ClassVar[int | None] = 1
@@ -162,9 +174,11 @@ class PrincipalTree(PrincipalManifold):
         bandwidth: Any = "auto",
         stiffness: float = 1.0,
         min_length: float = 1.0,
+        min_support: float = 0.0,
         trim: float | None = None,
         max_iter: int = 200,
         tol: float = 1e-6,
+        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.topology = topology
@@ -172,9 +186,11 @@ class PrincipalTree(PrincipalManifold):
         self.bandwidth = bandwidth
         self.stiffness = stiffness
         self.min_length = min_length
+        self.min_support = min_support
         self.trim = trim
         self.max_iter = max_iter
         self.tol = tol
+        self.random_state = random_state
         self.verbose = verbose
 
     # ---------------------------------------------------------------------------------------- fitting
@@ -203,7 +219,9 @@ class PrincipalTree(PrincipalManifold):
         first = self._first_tree(inside, unique.weight, len(offset))
         problem = self._problem(inside, unique.weight, first)
         attributes = partial(self._attributes, inside, first, problem)
-        self._train_with_callbacks(table, attributes, partial(_train, problem, first.centres))
+        outcome = self._train_with_callbacks(table, attributes, partial(_train, problem, first.centres))
+        if self.min_support > 0:
+            self._drop_weak_branches(unique, inside.span, problem, outcome.state)
         doubted = self._doubts(inside, unique.weight)
         self.doubt_ = "; ".join(words for words, _ in doubted)
         for words, category in [*self._stopping_warnings(), *doubted]:
@@ -275,7 +293,8 @@ class PrincipalTree(PrincipalManifold):
         """
         table = self._table(X)
         weight = check_weight(sample_weight, table)
-        return branch_support(self, table, weight, n_samples, as_generator(random_state))
+        own = np.ones(len(table)) if weight is None else weight
+        return branch_support(self, table, own, n_samples, as_generator(random_state))
 
     @property
     def latent_(self) -> Branches:  # type: ignore[override]
@@ -314,6 +333,15 @@ class PrincipalTree(PrincipalManifold):
             "n_features_in_": graph.points.shape[1],
         }
 
+    def _drop_weak_branches(self, rows: Unique, span: ColumnSpan, problem: TreeProblem, state: TreeState) -> None:
+        """Leave out branches that trees of rows drawn anew do not have."""
+        rng = as_generator(self.random_state)
+        share = branch_support(self, rows.rows, rows.weight, _SUPPORT_SAMPLES, rng)
+        tips = weak_tips(self.graph_, share, self.min_support)
+        if len(tips):
+            shape = find_shape(self.topology, problem, state, self.min_length)
+            self.graph_ = _graph_of(without_ends(problem, shape, span.inside(tips)), span, problem)
+
     def _doubts(self, inside: RowsInFrame, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
         """Warnings about rows that do not lie along such a tree: message and category."""
         if float(self.graph_.latent.lengths.sum()) == 0:
@@ -340,7 +368,8 @@ class PrincipalTree(PrincipalManifold):
         rows = np.asarray(table, dtype=np.float64)
         found = self._inside.nearest(self._span.inside(rows))
         squared = found.squared_distance + self._span.outside(rows)
-        return found._replace(points=self._span.restored(found.points), squared_distance=squared)
+        latent = name_forks(self.graph_, found.latent)
+        return found._replace(latent=latent, points=self._span.restored(found.points), squared_distance=squared)
 
     def _point(self, Z: FloatArray) -> FloatArray:
         return self.graph_.point(Z)

@@ -56,7 +56,22 @@ def find_shape(topology: str, problem: TreeProblem, state: TreeState, shortest: 
         return Shape(state.centres, [[0]])
     skeleton = TOPOLOGIES[topology](problem, state, shortest)
     found = _simplify(skeleton, state.assigned.mass, problem.bandwidth, shortest)
-    return _drop_repeats(_refine(problem, found), problem.bandwidth)
+    return _halve_lone_edges(_drop_repeats(_refine(problem, found), problem.bandwidth))
+
+
+def without_ends(problem: TreeProblem, shape: Shape, tips: FloatArray) -> Shape:
+    """The shape without the branches that end freely at one of the tips (t, q), but for the longest of all."""
+    count = degrees(shape.paths)
+    near = np.sqrt(squared_distances(shape.centres, tips).min(axis=1)) <= _SAME_BANDWIDTHS * problem.bandwidth
+    longest = max(shape.paths, key=lambda path: _length(shape.centres, path))
+    kept = [
+        path
+        for path in shape.paths
+        if path is longest or not any(near[end] and count[end] == 1 for end in (path[0], path[-1]))
+    ]
+    mass = problem.begin(shape.centres).assigned.mass
+    found = _simplify(Skeleton(shape.centres, edges_of(kept)), mass, problem.bandwidth, 0.0)
+    return _halve_lone_edges(_drop_repeats(_refine(problem, found), problem.bandwidth))
 
 
 def edges_of(found: list[Path]) -> IntArray:
@@ -175,6 +190,18 @@ def _drop_repeats(shape: Shape, bandwidth: float) -> Shape:
         kept.append(way)
     lone = [way for way in kept if _length(shape.centres, way) > _SAME_BANDWIDTHS * bandwidth]
     return Shape(shape.centres, lone or [kept[0][:1]])
+
+
+def _halve_lone_edges(shape: Shape) -> Shape:
+    """Paths of two centres with a third between, so that which half of a branch is denser can be told."""
+    centres, found = list(shape.centres), list[Path]()
+    for path in shape.paths:
+        if len(path) != 2:
+            found.append(path)
+            continue
+        found.append([path[0], len(centres), path[1]])
+        centres.append(0.5 * (shape.centres[path[0]] + shape.centres[path[1]]))
+    return Shape(np.asarray(centres), found)
 
 
 def _length(centres: FloatArray, way: Path) -> float:

@@ -19,20 +19,26 @@ _TIP_SHARE = 0.5
 
 
 def branch_support(
-    model: Any, table: FloatArray, weight: FloatArray | None, n_samples: int, rng: np.random.Generator
+    model: Any, table: FloatArray, weight: FloatArray, n_samples: int, rng: np.random.Generator
 ) -> FloatArray:
     """(B,) share of the trees of rows drawn anew in which each branch of a fitted tree is found again."""
     if not integer(1).test(n_samples):
         raise InvalidParameterError(f"n_samples must be {integer(1).words}, got {n_samples!r}")
-    own = np.ones(len(table)) if weight is None else weight
     found = np.zeros(model.graph_.latent.n_branches)
     for _ in range(n_samples):
-        drawn = rng.multinomial(round(float(own.sum())) or 1, own / own.sum()).astype(float)
+        drawn = rng.multinomial(max(round(float(weight.sum())), 1), weight / weight.sum()).astype(float)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a tree of rows drawn anew is doubtful is what is asked
-            again = clone(model).fit(table, sample_weight=drawn)
+            again = clone(model).set_params(min_support=0.0).fit(table, sample_weight=drawn)
         found += found_again(model.graph_, again.graph_)
     return np.asarray(found / n_samples)
+
+
+def weak_tips(graph: RidgeGraph, support: FloatArray, least: float) -> FloatArray:
+    """(t, D) free ends of branches that lead to a fork and have less support."""
+    free = graph.degrees[graph.ends] == 1
+    weak = (support < least) & (graph.ends[:, 0] >= 0) & (free.sum(axis=1) == 1)
+    return np.asarray(graph.places[graph.ends[weak][free[weak]]])
 
 
 def found_again(graph: RidgeGraph, again: RidgeGraph) -> FloatArray:

@@ -28,6 +28,21 @@ def ways_between(graph: RidgeGraph, A: FloatArray, B: FloatArray) -> FloatArray:
     return np.asarray(found)
 
 
+def name_forks(graph: RidgeGraph, Z: FloatArray) -> FloatArray:
+    """Coordinates (n, 1) with every fork named by the first branch that meets there, not by the one that came to it."""
+    domain, ends = graph.latent.domain, graph.ends
+    edges = np.stack([domain.low, domain.high], axis=1)
+    name = np.full(len(graph.places), np.inf)
+    np.minimum.at(name, ends[ends >= 0], edges[ends >= 0])
+    branch = domain.piece(Z)
+    found = Z[:, 0].copy()
+    for side in (0, 1):
+        place = ends[branch, side]
+        here = (place >= 0) & (Z[:, 0] == edges[branch, side])
+        found[here] = name[place[here]]
+    return found[:, None]
+
+
 def _places(graph: RidgeGraph, Z: FloatArray) -> tuple[IntArray, FloatArray]:
     """Branch (n,) and arc length on it (n,)."""
     branch = graph.latent.domain.piece(Z)
