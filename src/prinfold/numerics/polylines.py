@@ -47,6 +47,11 @@ def nearest_on_segments(X: FloatArray, begin: FloatArray, step: FloatArray) -> F
     from prinfold.numerics._polylines_jit import sweep
 
     X, begin, step = (np.ascontiguousarray(part, dtype=np.float64) for part in (X, begin, step))
+    if len(begin) == 0 or begin.shape != step.shape or begin.shape[1:] != X.shape[1:]:
+        raise InvalidDataError(
+            f"nearest points need at least one segment in the columns of the rows, got rows of shape {X.shape}, "
+            f"beginnings of shape {begin.shape} and steps of shape {step.shape}"
+        )
     feet = Feet(np.empty(len(X), dtype=np.int64), np.empty(len(X)), np.empty(len(X)))
 
     def one(part: slice) -> None:
