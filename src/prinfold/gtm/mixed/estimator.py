@@ -413,12 +413,10 @@ def mixed_attributes(job: TrainingJob, state: gtm.FittedState) -> dict[str, Any]
 
 def mixed_folds(model: gtm.GTMModel, parameters: Parameters) -> Folds:
     """Fold and warp diagnostics at the nodes, in units of the noise."""
-    noise: Any = model.noise
-    surface, latent, weights = model.surface, model.surface.latent, parameters.weights
-    eta = surface.point(latent.nodes, weights)
-    spread = noise.variances(eta, parameters)
-    levels = noise.layout.predictors("categorical")
-    spread[:, levels] = noise.means(eta)[:, levels]
-    jacobian = noise.mean_jacobian(eta, surface.jacobian(latent.nodes, weights))
+    surface, latent = model.surface, model.surface.latent
+    state: Any = model.noise.at_nodes(surface, parameters)
+    spread, levels = state.variances(None), state.layout.predictors("categorical")
+    spread[:, levels] = means(state.layout, state.centers)[:, levels]
+    jacobian = mean_jacobian(state.layout, state.centers, surface.jacobian(latent.nodes, parameters.weights))
     scaled = jacobian / np.sqrt(np.maximum(spread, np.finfo(float).tiny))[:, :, None]
     return find_folds(scaled, latent.domain.frame(latent.nodes), latent.edges)
