@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from prinfold._typing import FloatArray
-from prinfold.density.densities import Density, Derivatives, KernelDensity, resampled
+from prinfold.density.densities import STORED_DENSITY, Density, Derivatives, KernelDensity, resampled
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers
 
 _NUMBERS_AT_ONCE = 2**20
 """Numbers in the largest array of a block of places."""
@@ -47,6 +48,12 @@ class MixtureDensity:
     covariances : array (K, D, D)
         Σ, symmetric and positive definite.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "weights": numbers("K", above=0),
+        "means": numbers("K", "D"),
+        "covariances": numbers("K", "D", "D"),
+    }
 
     weights: FloatArray
     means: FloatArray
@@ -168,6 +175,8 @@ class RatioDensity:
         Any two with the four verbs of :class:`~prinfold.density.densities.Density`. Kernels of the bottom should be
         no narrower than those of the top.
     """
+
+    _kinds: ClassVar[Kinds] = {"top": STORED_DENSITY, "bottom": STORED_DENSITY}
 
     top: Density
     bottom: Density

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from prinfold.files.kinds import Kinds, number, numbers, whole_numbers
+from prinfold.validation.settings import integer, nothing
+
 
 def _step(module: str, name: str) -> Callable[[], type]:
     return lambda: getattr(import_module(module), name)
@@ -26,6 +29,47 @@ STEPS: dict[str, Callable[[], type]] = {
 
 INNER = {"PowerTransformer": ("_scaler",)}
 """Fitted attributes of steps that do not look it."""
+
+_COLUMN = numbers("n_features_in_")
+_SEEN = number | whole_numbers("n_features_in_") | numbers("n_features_in_")
+
+STEP_KINDS: dict[str, Kinds] = {
+    "StandardScaler": {
+        "n_samples_seen_": _SEEN,
+        "mean_": nothing | _COLUMN,
+        "var_": nothing | _COLUMN,
+        "scale_": nothing | _COLUMN,
+    },
+    "RobustScaler": {"center_": nothing | _COLUMN, "scale_": nothing | _COLUMN},
+    "MinMaxScaler": {
+        "n_samples_seen_": _SEEN,
+        "min_": _COLUMN,
+        "scale_": _COLUMN,
+        "data_min_": _COLUMN,
+        "data_max_": _COLUMN,
+        "data_range_": _COLUMN,
+    },
+    "MaxAbsScaler": {"n_samples_seen_": _SEEN, "max_abs_": _COLUMN, "scale_": _COLUMN},
+    "Normalizer": {},
+    "PowerTransformer": {"lambdas_": _COLUMN},
+    "QuantileTransformer": {
+        "n_quantiles_": integer(1),
+        "references_": numbers("n_quantiles_"),
+        "quantiles_": numbers("n_quantiles_", "n_features_in_"),
+    },
+    "SimpleImputer": {"statistics_": _COLUMN, "indicator_": nothing},
+    "PCA": {
+        "n_components_": integer(0),
+        "n_samples_": integer(1),
+        "mean_": _COLUMN,
+        "components_": numbers("n_components_", "n_features_in_"),
+        "explained_variance_": numbers("n_components_"),
+        "explained_variance_ratio_": numbers("n_components_"),
+        "singular_values_": numbers("n_components_"),
+        "noise_variance_": number,
+    },
+}
+"""Name → the kinds of the fitted attributes that a step needs."""
 
 
 def _revive_imputer(imputer: Any) -> None:
