@@ -43,7 +43,7 @@ from prinfold import (
 from prinfold.exceptions import ModelFileError
 from prinfold.methods import METHODS
 from tests.files.mutations import Mutant, dismantle, forge, mutants
-from tests.properties.cases import CASES, cloud
+from tests.properties.cases import CASES, QUICK, cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -76,7 +76,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "GTM-stream-diagonal": lambda: _stream("diagonal"),
     "DensityRidge-sphere": lambda: DensityRidge(space="sphere", **FEW).fit(10 * X[:, :2]),
     "DensityRidge-columns": lambda: DensityRidge(bandwidth=np.full(5, 0.3), **FEW).fit(X),
-    "UKR-features": lambda: UKR(1, feature_kernel="rbf", init="pca", **FEW).fit(X),
+    "UKR-features": lambda: UKR(1, feature_kernel="rbf", preimage=True, init="pca", **FEW).fit(X),
     "scaled": lambda: make_pipeline(StandardScaler(), PCA(3, whiten=True), SMALL).fit(X),
     "scaled robustly": lambda: make_pipeline(RobustScaler(), MaxAbsScaler(), Normalizer(), SMALL).fit(X),
     "scaled to a range": lambda: make_pipeline(SimpleImputer(), MinMaxScaler(), SMALL).fit(X),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from prinfold.exceptions import CorruptModelFileError
 from prinfold.files.kinds import Kinds, any_float, mapping_of, part, sequence_of
@@ -22,3 +23,14 @@ def require_parts(requirements: Mapping[str, bool]) -> None:
     for wanted, holds in requirements.items():
         if not holds:
             raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+
+
+@contextmanager
+def explain_misfits(parts: str) -> Iterator[None]:
+    """Refuse parts of a model that cannot be put together, by their names."""
+    try:
+        yield
+    except CorruptModelFileError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CorruptModelFileError(f"{parts} in the file do not fit together: {error}") from error

@@ -58,6 +58,11 @@ class AdaptiveDensity:
     bandwidths: FloatArray
     accuracy: str = "truncated"
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.rows.shape[1])
+
     def __post_init__(self) -> None:
         check_rows(self.rows, self.weight)
         check_accuracy(self.accuracy)

@@ -16,7 +16,7 @@ from prinfold.base.file_requirements import require_parts
 from prinfold.density.class_densities import ClassRows, class_bandwidths, class_rows, log_joint, log_posterior
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import save, storable
-from prinfold.files.kinds import Kinds, array, class_names, numbers, sequence_of
+from prinfold.files.kinds import ANY, Kinds, class_names, numbers, sequence_of
 from prinfold.numerics.radial_kernels import PROFILES
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, flag, one_of, real
@@ -92,8 +92,8 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
     _stored: ClassVar[Kinds] = {
         "classes_": class_names("C"),
         "bandwidth_": numbers("C", above=0),
-        "rows_": sequence_of(array(), "C"),
-        "row_weights_": sequence_of(array(), "C"),
+        "rows_": sequence_of(numbers(ANY, "n_features_in_"), "C"),
+        "row_weights_": sequence_of(numbers(ANY, above=0), "C"),
         "class_prior_": numbers("C", least=0),
     }
     _constraints: ClassVar[dict[str, Constraint]] = {
@@ -226,11 +226,8 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        suited = all(self._fits(*each) for each in zip(self.rows_, self.row_weights_, strict=True))
-        require_parts({"a class_prior_ above zero": bool(self.class_prior_.any()), "rows_ and row_weights_": suited})
-
-    def _fits(self, rows: FloatArray, weight: FloatArray) -> bool:
-        return rows.shape == (len(weight), self.n_features_in_) and len(weight) > 0 and bool((weight > 0).all())
+        suited = all(len(rows) == len(weight) > 0 for rows, weight in zip(self.rows_, self.row_weights_, strict=True))
+        require_parts({"a class_prior_ above zero": bool(self.class_prior_.any()), "row_weights_ for rows_": suited})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "class_prior_")

@@ -51,6 +51,10 @@ STORED_DENSITY = part(
 class Density(Protocol):
     """A density at places X (n, D)."""
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+
     def log_density(self, X: FloatArray) -> FloatArray:
         """(n,) log p, finite everywhere."""
 
@@ -169,6 +173,11 @@ class KernelDensity:
     weight: FloatArray
     bandwidth: Bandwidth
     accuracy: str = "truncated"
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.rows.shape[1])
 
     def __post_init__(self) -> None:
         check_rows(self.rows, self.weight)

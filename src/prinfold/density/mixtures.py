@@ -59,6 +59,11 @@ class MixtureDensity:
     means: FloatArray
     covariances: FloatArray
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.means.shape[1])
+
     @classmethod
     def of(cls, fitted: Any) -> MixtureDensity:
         """The density that a fitted ``GaussianMixture`` or ``BayesianGaussianMixture`` of scikit-learn has found.
@@ -180,6 +185,11 @@ class RatioDensity:
 
     top: Density
     bottom: Density
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.top.n_columns)
 
     def __post_init__(self) -> None:
         for name in ("top", "bottom"):

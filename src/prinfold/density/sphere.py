@@ -47,6 +47,11 @@ class Restricted:
     density: Density
     radius: float
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.density.n_columns)
+
     def log_density(self, X: FloatArray) -> FloatArray:
         return self.density.log_density(X)
 
@@ -70,6 +75,11 @@ class SphereDensity:
     density: Density
     bandwidth: float
     radius: float
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.density.n_columns)
 
     def log_density(self, X: FloatArray) -> FloatArray:
         """(n,) log p; it integrates to 1 over the sphere."""

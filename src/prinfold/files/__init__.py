@@ -30,10 +30,10 @@ from prinfold.exceptions import (
     UnknownModelError,
 )
 from prinfold.files.atomic import check_target, write_bytes
-from prinfold.files.kinds import Kinds, check_fields, texts
+from prinfold.files.kinds import Kinds, check_fields, describe, texts
 from prinfold.files.latent_kinds import LATENT_KINDS
 from prinfold.files.migrations import FORMAT, migrate
-from prinfold.files.steps import INNER, REVIVE, STEP_KINDS, STEPS
+from prinfold.files.steps import INNER, STEP_KINDS, STEPS, revive_step
 from prinfold.latent import Atlas, Branches, Cloud, Hexagons, Lattice, Points, Sphere
 from prinfold.methods import import_all
 from prinfold.numerics.radial_kernels import Gaussian, Power
@@ -225,7 +225,8 @@ def _encode_object(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any
     if isinstance(value, enum.Enum) and _classes.get(name) is type(value):
         return {"$enum": name, "member": value.name}
     if _is_pipeline(value):
-        return {"$pipeline": [[label, _encode(step, f"{where}.{label}", arrays)] for label, step in value.steps]}
+        steps = [(label, "passthrough" if step is None else step) for label, step in value.steps]
+        return {"$pipeline": [[label, _encode(step, f"{where}.{label}", arrays)] for label, step in steps]}
     fields = _fields_of(value, where)
     return {"$object": name, **{part: _encode(items, where, arrays) for part, items in fields.items()}}
 
@@ -331,8 +332,7 @@ def _revive(made: Any, fitted: Mapping[str, Any]) -> Any:
     """An estimator with what it was fitted to."""
     for attribute, content in fitted.items():
         setattr(made, attribute, content)
-    getattr(made, "_restore", lambda: None)()
-    REVIVE.get(type(made).__name__, lambda _: None)(made)
+    getattr(made, "_restore", lambda: revive_step(made))()
     return made
 
 
@@ -349,7 +349,7 @@ def _check_names(name: str, found: set[str], stored: Kinds | None) -> None:
     if stored is None:
         inner = INNER.get(name, ())
         wrong = sorted(attribute for attribute in found if not _is_fitted_name(attribute) and attribute not in inner)
-        wrong += sorted({"n_features_in_", *STEP_KINDS[name]} - found)
+        wrong += sorted({"n_features_in_", *STEP_KINDS[name]} - {*inner, *found})
     else:
         wrong = sorted(found.symmetric_difference({*stored, "n_features_in_"}) - {"feature_names_in_"})
     if wrong:
@@ -379,7 +379,13 @@ def _decode_dict(value: dict[str, Any], source: _Source, where: str) -> dict[str
 def _decode_pipeline(value: dict[str, Any], source: _Source, where: str) -> Any:
     from sklearn.pipeline import Pipeline
 
-    return Pipeline([(label, _decode(step, source, label)) for label, step in value["$pipeline"]])
+    steps = [(label, _decode(step, source, label)) for label, step in value["$pipeline"]]
+    for label, step in steps[:-1]:
+        if step != "passthrough" and type(step).__name__ not in {*STEPS, "Pipeline"}:
+            raise CorruptModelFileError(f"step {label} in the file is {describe(step)}, but must be one of {[*STEPS]}")
+    if steps and not _is_model(last := steps[-1][1]) and where == "the model":
+        raise CorruptModelFileError(f"the last step, {steps[-1][0]}, does not describe a model: it is {describe(last)}")
+    return Pipeline(steps)
 
 
 def _decode_enum(value: dict[str, Any], _: _Source, where: str) -> Any:

@@ -18,6 +18,9 @@ from prinfold.exceptions import CorruptModelFileError
 from prinfold.validation.settings import Constraint, real
 
 Size: TypeAlias = int | str
+ANY = "*"
+"""A size that is left open, and may be another in each array."""
+
 _MOST_SHOWN = 60
 
 
@@ -25,28 +28,34 @@ class Sizes:
     """Sizes that the fields of one object agree on; a name that no field explains is what the first array has."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
-        self._fields, self._met = fields, dict[str, int]()
+        self._fields, self._met = fields, dict[str, tuple[int, str]]()
+        self.field = ""
+        """The field that is being looked at."""
 
     def known(self, size: Size) -> int | None:
         """A size, or None where no field has told it yet."""
         if isinstance(size, int):
             return size
         first, *rest = size.split(".")
-        if first not in self._fields:
-            return self._met.get(size)
-        return _size_of(reduce(getattr, rest, self._fields[first]))
+        if first in self._fields:
+            return _size_of(reduce(getattr, rest, self._fields[first]))
+        return self._met[size][0] if size in self._met else None
 
     def agree(self, shape: tuple[Size, ...], found: tuple[int, ...]) -> bool:
         """Whether a shape is the one declared, and if so what new names in it stand for."""
         if len(shape) != len(found) or any(self.known(a) not in (None, b) for a, b in zip(shape, found, strict=True)):
             return False
-        self._met.update({a: b for a, b in zip(shape, found, strict=True) if isinstance(a, str)})
-        return all(self.known(a) == b for a, b in zip(shape, found, strict=True))  # one name may stand there twice
+        new = {a: (b, self.field) for a, b in zip(shape, found, strict=True) if isinstance(a, str) and a != ANY}
+        self._met = new | self._met  # the last line is for a name that stands there twice
+        return all(self.known(a) in (None, b) for a, b in zip(shape, found, strict=True))
 
-    def shown(self, shape: tuple[Size, ...]) -> str:
-        """A shape with the numbers that are known."""
-        told = [str(a if self.known(a) is None else self.known(a)) for a in shape]
-        return f"({told[0]},)" if len(told) == 1 else f"({', '.join(told)})"
+    def shown(self, size: Size) -> str:
+        """A size with what is known of it, and from which field."""
+        known = self.known(size)
+        if known is None or known == size:
+            return str(size)
+        told = f" as in {self._met[size][1]}" if size in self._met else ""
+        return f"{size} = {known}{told}"
 
 
 def _size_of(found: Any) -> int:
@@ -91,7 +100,7 @@ def _array(dtypes: str, words: str, shape: tuple[Size, ...], also: Callable[[Any
         is_array = isinstance(value, np.ndarray) and value.dtype.kind in dtypes
         return is_array and sizes.agree(shape, value.shape) and also(value)
 
-    return Kind(test, lambda sizes: f"{words} of shape {sizes.shown(shape)}")
+    return Kind(test, lambda sizes: f"{words} of shape ({', '.join(map(sizes.shown, shape))})")
 
 
 def numbers(*shape: Size, least: float = -np.inf, above: float = -np.inf) -> Kind:
@@ -143,10 +152,21 @@ def sequence_of(kind: AnyKind, size: Size | None = None) -> Kind:
         return size is None or sizes.agree((size,), (len(value),))
 
     def words(sizes: Sizes) -> str:
-        length = "" if size is None else f" of length {sizes.shown((size,))[1:-2]}"
+        length = "" if size is None else f" of length {sizes.shown(size)}"
         return f"a list or tuple{length} in which each is {inner.words(sizes)}"
 
     return Kind(test, words)
+
+
+def record_of(*kinds: AnyKind) -> Kind:
+    """A tuple with a kind for each of its places."""
+    inner = [as_kind(kind) for kind in kinds]
+
+    def test(value: Any, sizes: Sizes) -> bool:
+        fits = isinstance(value, tuple) and len(value) == len(inner)
+        return fits and all(kind.test(each, sizes) for kind, each in zip(inner, value, strict=True))
+
+    return Kind(test, lambda sizes: f"a tuple of {', '.join(kind.words(sizes) for kind in inner)}")
 
 
 def mapping_of(kind: AnyKind) -> Kind:
@@ -166,7 +186,7 @@ def part(*names: str, **sizes_of: Size) -> Kind:
         return all(sizes.agree((sizes_of[own],), (_size_of(size),)) for own, size in found.items())
 
     def words(sizes: Sizes) -> str:
-        told = "".join(f" with {own.replace('__', '.')} = {sizes.shown((s,))[1:-2]}" for own, s in sizes_of.items())
+        told = "".join(f" with {own.replace('__', '.')} of {sizes.shown(s)}" for own, s in sizes_of.items())
         return f"a {' or '.join(names)}{told}"
 
     return Kind(lambda value, sizes: type(value).__name__ in names and agrees(value, sizes), words)
@@ -186,7 +206,7 @@ def check_fields(owner: str, fields: Mapping[str, Any], kinds: Kinds) -> None:
     """Refuse a field that is not of its kind, by name, with what was got and what was expected."""
     sizes = Sizes(fields)
     for name in (each for each in kinds if each in fields):
-        value, kind = fields[name], as_kind(kinds[name])
+        sizes.field, value, kind = name, fields[name], as_kind(kinds[name])
         try:
             holds = kind.test(value, sizes)
         except (AttributeError, TypeError, ValueError):  # a size that is asked of what has none

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from prinfold.files.kinds import Kinds, number, numbers, whole_numbers
+from prinfold.exceptions import CorruptModelFileError
+from prinfold.files.kinds import Kinds, number, numbers, part, whole_numbers
 from prinfold.validation.settings import integer, nothing
 
 
@@ -51,7 +52,7 @@ STEP_KINDS: dict[str, Kinds] = {
     },
     "MaxAbsScaler": {"n_samples_seen_": _SEEN, "max_abs_": _COLUMN, "scale_": _COLUMN},
     "Normalizer": {},
-    "PowerTransformer": {"lambdas_": _COLUMN},
+    "PowerTransformer": {"lambdas_": _COLUMN, "_scaler": part("StandardScaler", n_features_in_="n_features_in_")},
     "QuantileTransformer": {
         "n_quantiles_": integer(1),
         "references_": numbers("n_quantiles_"),
@@ -72,10 +73,21 @@ STEP_KINDS: dict[str, Kinds] = {
 """Name → the kinds of the fitted attributes that a step needs."""
 
 
-def _revive_imputer(imputer: Any) -> None:
-    # It remembers the kind of number that it was fitted to, which is that of what it fills in.
-    imputer._fit_dtype = imputer._fill_dtype = imputer.statistics_.dtype
+_NEEDS = {
+    "StandardScaler": {"with_mean": "mean_", "with_std": "scale_"},
+    "RobustScaler": {"with_centering": "center_", "with_scaling": "scale_"},
+    "PowerTransformer": {"standardize": "_scaler"},
+    "SimpleImputer": {"add_indicator": "indicator_"},
+}
+"""Name → settings of a step and what they need to be there."""
 
 
-REVIVE: dict[str, Callable[[Any], None]] = {"SimpleImputer": _revive_imputer}
-"""What a step needs beyond its fitted attributes."""
+def revive_step(step: Any) -> None:
+    """Refuse a step whose settings are wrong or lack what they need; add what it needs beyond its fitted attributes."""
+    step._validate_params()
+    for setting, attribute in _NEEDS.get(type(step).__name__, {}).items():
+        if getattr(step, setting) and getattr(step, attribute, None) is None:
+            raise CorruptModelFileError(f"{attribute} is missing, which {setting}=True needs")
+    if type(step).__name__ == "SimpleImputer":
+        # It remembers the kind of number that it was fitted to, which is that of what it fills in.
+        step._fit_dtype = step._fill_dtype = step.statistics_.dtype

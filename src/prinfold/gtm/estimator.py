@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import with_callbacks
+from prinfold.base.file_requirements import explain_misfits
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, part
@@ -23,7 +24,7 @@ from prinfold.gtm import weight_posterior as bands
 from prinfold.gtm.evidence_training import first_penalty, with_evidence
 from prinfold.gtm.fitting import GivenRows, noise_attributes, plain_recipe
 from prinfold.gtm.latent_grid_model import LatentGridModel
-from prinfold.gtm.model_files import NOISE_PARAMETERS, explain_misfits
+from prinfold.gtm.model_files import NOISE_PARAMETERS
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe
@@ -440,10 +441,11 @@ class GTM(LatentGridModel):
         return self.memory_.spread  # type: ignore[no-any-return]
 
     def _restore(self) -> None:
-        with explain_misfits():
-            super()._restore()
+        super()._restore()
+        with explain_misfits("noise_parameters_"):
             parameters = self._parameters()
-            if self.memory_ is not None:
+        if self.memory_ is not None:
+            with explain_misfits("memory_"):
                 self._model = streams.restore_memory(self._model, self.memory_, parameters)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import with_callbacks
-from prinfold.base.file_requirements import require_parts
+from prinfold.base.file_requirements import explain_misfits, require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.basis_maps.bases import BASIS, carries_prior
@@ -450,7 +450,8 @@ class LatentGridModel(PrincipalManifold):
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
-        surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
+        with explain_misfits("latent_ and basis_"):
+            surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
         require_parts(map_parts(self, len(surface.penalty_mask)))
         require_parts({"weights_ of a finite surface": bool(np.isfinite(surface.nodes(self.weights_)).all())})
         self._model = self._remake_model(surface, self._kept_spread())

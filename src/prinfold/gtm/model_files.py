@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from prinfold.exceptions import CorruptModelFileError
 from prinfold.files.kinds import array, mapping_of, number
 
 _MOST_FEATURES = 2**28
@@ -17,22 +14,11 @@ NOISE_PARAMETERS = mapping_of(number | array())
 """Numbers of the noise, whose names and shapes the noise itself knows."""
 
 
-@contextmanager
-def explain_misfits() -> Iterator[None]:
-    """Refuse a model whose parts cannot be put together, and say which part was in the way."""
-    try:
-        yield
-    except CorruptModelFileError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise CorruptModelFileError(f"the model in the file does not fit together: it needs {error}") from error
-
-
 def map_parts(estimator: Any, n_weights: int) -> dict[str, bool]:
     """Whether weights and history suit the basis and the training; ``n_weights`` is the number of basis functions."""
     entries = {len(each) for each in estimator.history_.values()}
     return {
-        f"weights_ with {n_weights} rows": len(estimator.weights_) == n_weights,
+        f"weights_ with {n_weights} rows, as basis_ has functions on latent_": len(estimator.weights_) == n_weights,
         # Of a stream only what came last is kept.
         "a history_ no longer than n_iter_": bool(entries) and 0 < max(entries) <= estimator.n_iter_ + 1,
         "latent_ and basis_ that fit in memory": estimator.latent_.n_nodes * n_weights <= _MOST_FEATURES,

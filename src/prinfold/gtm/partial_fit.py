@@ -154,7 +154,7 @@ def restore_memory(model: gtm.GTMModel, memory: Memory, parameters: Parameters) 
         penalty: Any = model.penalty  # the prior of a process, which alone has a freedom
         model = replace(model, penalty=replace(penalty, freedom=memory.freedom))
     takes_gaps = replace(model, noise=model.noise.with_gaps()) if memory.gaps else model
-    require_parts({"a memory_ with sums of its own noise": memory.fits(takes_gaps, parameters)})
+    require_parts({"a memory_ with statistics of its own noise": memory.fits(takes_gaps, parameters)})
     return model
 
 

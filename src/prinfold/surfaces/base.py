@@ -10,7 +10,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.base.callbacks import with_callbacks
-from prinfold.base.file_requirements import require_parts
+from prinfold.base.file_requirements import explain_misfits, require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import centered_rows, weighted_places
@@ -178,6 +178,9 @@ class RegressedManifold(PrincipalManifold):
         """Make the map again, and refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
         require_parts({"a basis_ of its own": isinstance(self.basis_, type(self._make_basis()))})
-        self._model = BasisMap(self.latent_, self.basis_.bind(self.latent_))
+        with explain_misfits("latent_ and basis_"):
+            self._model = BasisMap(self.latent_, self.basis_.bind(self.latent_))
         n_weights = len(self._model.penalty_mask)
-        require_parts({f"weights_ with {n_weights} rows": len(self.weights_) == n_weights})
+        require_parts(
+            {f"weights_ with {n_weights} rows, as basis_ has functions on latent_": len(self.weights_) == n_weights}
+        )

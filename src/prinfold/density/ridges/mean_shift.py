@@ -152,7 +152,7 @@ class Flow:
         "tol": real(0),
         "min_gap": real(0),
         "floor": any_float,
-        "box": nothing | numbers(2, "D"),
+        "box": nothing | numbers(2, "density.n_columns"),
         "sphere": nothing | part("Globe"),
         "edge": nothing | part("Edge"),
     }
@@ -404,3 +404,8 @@ def mesh_starts(flow: Flow, rows: FloatArray) -> FloatArray:
 
 STARTS: dict[str, Callable[[Flow, FloatArray], FloatArray]] = {"data": data_starts, "mesh": mesh_starts}
 """Starting points by name, made from the training rows."""
+
+
+def flows_in(flow: Flow, space: RowSpace, n_columns: int) -> bool:
+    """Whether a flow, as a file has it, goes through the places of a space of so many columns."""
+    return space.enter(np.zeros((1, n_columns))).shape[1] == flow.density.n_columns

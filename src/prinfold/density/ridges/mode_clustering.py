@@ -14,7 +14,7 @@ from prinfold.base.file_requirements import require_parts
 from prinfold.base.unique_rows import unique_rows
 from prinfold.density.densities import STORED_BANDWIDTH
 from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe
-from prinfold.density.ridges.mean_shift import STEPS, Flow, FlowResult, Status
+from prinfold.density.ridges.mean_shift import STEPS, Flow, FlowResult, Status, flows_in
 from prinfold.density.ridges.modes import Modes, find_modes, label_rows
 from prinfold.density.row_spaces import SPACES, RowSpace
 from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
@@ -98,7 +98,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
 
     _stored: ClassVar[Kinds] = {
         "labels_": whole_numbers("n", least=-1),
-        "places_": numbers("k", "places"),
+        "places_": numbers("k", "flow_.density.n_columns"),
         "mode_log_density_": numbers("k"),
         "mode_weight_": numbers("k", least=0),
         "status_": whole_numbers("n", least=0),
@@ -279,9 +279,10 @@ class ModeClustering(ClusterMixin, BaseEstimator):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        k, D = np.shape(self.modes_)
+        k = len(self.places_)
         sound = {
-            f"places_ of {self.n_features_in_} columns": self.n_features_in_ == D and k > 0,
+            "places_": k > 0,
+            "a flow_ in the space_ of its columns": flows_in(self.flow_, self.space_, self.n_features_in_),
             "a flow_ to points": self.flow_.dimension == 0,
             "labels_ of its modes": bool((self.labels_ < k).all()),
         }

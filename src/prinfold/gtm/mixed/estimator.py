@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
-from prinfold.base.file_requirements import require_parts
+from prinfold.base.file_requirements import explain_misfits, require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import InvalidParameterError
@@ -26,7 +26,7 @@ from prinfold.gtm.mixed.column_nodes import mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
 from prinfold.gtm.mixed.starts import inform_noise, link_start
 from prinfold.gtm.mixed.tables import MixedTables
-from prinfold.gtm.model_files import NOISE_PARAMETERS, explain_misfits
+from prinfold.gtm.model_files import NOISE_PARAMETERS
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
@@ -396,7 +396,7 @@ class MixedGTM(MixedTables):
     def _restore(self) -> None:
         require_parts({"columns_ with the levels that their kinds have": self.columns_.sound})
         super()._restore()
-        with explain_misfits():
+        with explain_misfits("noise_parameters_"):
             self._parameters()
 
     def __sklearn_tags__(self) -> Any:
