@@ -37,13 +37,11 @@ BY_TYPE = {
     ("basis_maps/bases.py", "Lattice"): "harmonics on anything but a circle are refused",
     ("basis_maps/elastic_net.py", "Lattice"): "nets on anything but a lattice are refused",
     ("basis_maps/default_sizes.py", "Lattice"): "hexagons need two axes, and what else was chosen is refused",
-    ("surfaces/base.py", "Lattice"): "a file may hold any latent space",
     ("latent/cloud.py", "Gaussian"): "a file may hold a Gaussian that is cut off anywhere",
     ("gtm/lattice_refinement.py", "Sphere"): "its nodes are doubled all at once, those of a lattice along an axis",
     ("gtm/noise/recipes.py", "Sphere"): "how many functions are few depends on the space",
     ("gtm/starts/first_parameters.py", "Lattice"): "loops are placed on axes that close, which lattices alone have",
     ("gtm/partial_fit.py", "Online"): "the step rule of a stream is that of the trainer, where it has one",
-    ("gtm/mixture/estimator.py", "Atlas"): "a file may hold any latent space",
     ("pps/estimator.py", "OrientedNoise"): "a clamping of 1 is the GTM, with its own noise",
     ("datasets/surface.py", "UnitSphere"): "true surfaces are sampled on a box or on the sphere",
 }

@@ -103,8 +103,7 @@ def _changes(value: Any, arrays: Arrays) -> Iterator[tuple[str, Any]]:
     yield "missing", MISSING
     if isinstance(value, dict) and "$array" in value:
         yield from _array_changes(arrays[value["$array"]])
-        yield "type: text", "zzz"
-        yield "type: number", 3.5
+        yield "type: number", -3.5
     elif isinstance(value, dict) and "$strings" in value:
         yield "shape: shorter", {"$strings": value["$strings"][:-1]}
         yield "type: numbers", {"$tuple": [1, 2]}

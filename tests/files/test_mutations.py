@@ -40,7 +40,7 @@ from prinfold import (
     load,
     save,
 )
-from prinfold.exceptions import ModelFileError
+from prinfold.exceptions import CorruptModelFileError, ModelFileError
 from prinfold.methods import METHODS
 from tests.files.mutations import Mutant, dismantle, forge, mutants
 from tests.properties.cases import CASES, QUICK, cloud
@@ -76,6 +76,8 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "GTM-stream-diagonal": lambda: _stream("diagonal"),
     "DensityRidge-sphere": lambda: DensityRidge(space="sphere", **FEW).fit(10 * X[:, :2]),
     "DensityRidge-columns": lambda: DensityRidge(bandwidth=np.full(5, 0.3), **FEW).fit(X),
+    "DensityRidge-neighbors": lambda: DensityRidge(normal="neighbors", **FEW).fit(X),
+    "ModeClustering-sphere": lambda: ModeClustering(space="sphere").fit(10 * X[:, :2]),
     "UKR-features": lambda: UKR(1, feature_kernel="rbf", preimage=True, init="pca", **FEW).fit(X),
     "scaled": lambda: make_pipeline(StandardScaler(), PCA(3, whiten=True), SMALL).fit(X),
     "scaled robustly": lambda: make_pipeline(RobustScaler(), MaxAbsScaler(), Normalizer(), SMALL).fit(X),
@@ -140,7 +142,32 @@ def faults(name: str, path: Path, every: int = 1) -> list[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for i, mutant in enumerate(mutants(body, arrays)):
-            # The stride is prime, so that over the methods every kind of change is met.
             if i % every == 0 and (fault := fault_of(mutant, path, expected)):
                 found.append(f"{mutant.field}, {mutant.change}: {fault[:160]}")
     return found
+
+
+def _marked(name: str) -> Any:
+    slow = name in MANIFOLDS and MANIFOLDS[name].slow
+    return pytest.param(name, marks=pytest.mark.slow if slow else pytest.mark.full)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name in {*QUICK, *OTHERS}])
+def test_wrong_parts_are_refused_by_name_or_change_nothing(name: str, tmp_path: Path) -> None:
+    """A sample: the number is prime, so that over the methods every kind of change is met."""
+    assert faults(name, tmp_path / "a.prinfold", every=37) == []
+
+
+@pytest.mark.parametrize("name", [_marked(name) for name in NAMES])
+def test_every_wrong_part_is_refused_by_name_or_changes_nothing(name: str, tmp_path: Path) -> None:
+    assert faults(name, tmp_path / "a.prinfold") == []
+
+
+def test_the_error_says_what_was_got_and_what_was_expected(tmp_path: Path) -> None:
+    save(fitted("GTM"), tmp_path / "a")
+    body, arrays = dismantle(tmp_path / "a")
+    arrays["GTM.offset_"] = arrays["GTM.offset_"][:-1]
+    forge(tmp_path / "b", body, arrays)
+    words = r"GTM.offset_ in the file is an array of float64 of shape \(4,\), but must be .* \(n_features_in_ = 5\)$"
+    with pytest.raises(CorruptModelFileError, match=words):
+        load(tmp_path / "b")

@@ -21,6 +21,9 @@ Size: TypeAlias = int | str
 ANY = "*"
 """A size that is left open, and may be another in each array."""
 
+_NO_SIZE = (AttributeError, TypeError, ValueError)
+"""Errors of what is asked for a size and has none."""
+
 _MOST_SHOWN = 60
 
 
@@ -51,10 +54,14 @@ class Sizes:
 
     def shown(self, size: Size) -> str:
         """A size with what is known of it, and from which field."""
-        known = self.known(size)
+        try:
+            known = self.known(size)
+        except _NO_SIZE:
+            known = None
         if known is None or known == size:
             return str(size)
-        told = f" as in {self._met[size][1]}" if size in self._met else ""
+        is_field = str(size).split(".")[0] in self._fields
+        told = "" if is_field else f" as in {self._met[str(size)][1]}"
         return f"{size} = {known}{told}"
 
 
@@ -209,7 +216,7 @@ def check_fields(owner: str, fields: Mapping[str, Any], kinds: Kinds) -> None:
         sizes.field, value, kind = name, fields[name], as_kind(kinds[name])
         try:
             holds = kind.test(value, sizes)
-        except (AttributeError, TypeError, ValueError):  # a size that is asked of what has none
+        except _NO_SIZE:
             holds = False
         if not holds:
             got, expected = describe(value), kind.words(sizes)

@@ -89,5 +89,7 @@ def revive_step(step: Any) -> None:
         if getattr(step, setting) and getattr(step, attribute, None) is None:
             raise CorruptModelFileError(f"{attribute} is missing, which {setting}=True needs")
     if type(step).__name__ == "SimpleImputer":
+        if not isinstance(step.missing_values, int | float):
+            raise CorruptModelFileError(f"missing_values is {step.missing_values!r}, but must be a number")
         # It remembers the kind of number that it was fitted to, which is that of what it fills in.
         step._fit_dtype = step._fill_dtype = step.statistics_.dtype

@@ -456,6 +456,7 @@ class LatentGridModel(PrincipalManifold):
         require_parts({"weights_ of a finite surface": bool(np.isfinite(surface.nodes(self.weights_)).all())})
         self._model = self._remake_model(surface, self._kept_spread())
         if carries_prior(self.basis_):
+            require_parts({"a basis_ with a length_scale": self.basis_.length_scale is not None})
             self._model = with_process_prior(self._model, self.basis_, 1.0, penalized=self.basis_.variance is None)
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:

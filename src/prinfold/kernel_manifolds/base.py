@@ -183,7 +183,7 @@ class KernelManifold(PrincipalManifold):
         """Requirements on a model read from a file, and whether each holds; later ones may rely on earlier ones."""
         D = self._n_value_columns()
         return {
-            f"values_ of {D} columns": self.values_.shape[1] == D,
+            f"values_ of {D} columns, as the table or span_ has": self.values_.shape[1] == D,
             "an embedding_ inside the latent domain": bool(self.latent_.domain.contains(self.embedding_).all()),
             "a history_ as long as n_iter_": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
         }

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.base.file_requirements import explain_misfits
 from prinfold.base.unique_rows import Unique
 from prinfold.exceptions import Advice, Message, NoPreimageError
 from prinfold.files.kinds import Kinds, part
@@ -120,6 +121,9 @@ class FeatureSpaceManifold(TrainedKernelManifold):
     def _file_requirements(self) -> dict[str, bool]:
         """Requirements on a model read from a file: coordinates in feature space belong to its latent points."""
         named = (self.feature_kernel is None) == (self.span_ is None)
+        if named and self.span_ is not None and not self._is_precomputed():
+            with explain_misfits("span_, feature_kernel and feature_params"):
+                self._features().coordinates(np.zeros((1, self.n_features_in_)))
         return {"a span_ that fits its feature_kernel": named, **super()._file_requirements()}
 
     def _nearest(self, table: FloatArray) -> Projection:

@@ -146,7 +146,8 @@ class Flow:
     _kinds: ClassVar[Kinds] = {
         "density": STORED_DENSITY,
         "dimension": integer(0),
-        "normal": part("InverseCovariance", "Hessian", "NeighborCovariance"),
+        "normal": part("InverseCovariance", "Hessian")
+        | part("NeighborCovariance", rows="density.rows", rows__T="density.n_columns"),
         "newton": flag,
         "max_iter": integer(0),
         "tol": real(0),
@@ -408,4 +409,4 @@ STARTS: dict[str, Callable[[Flow, FloatArray], FloatArray]] = {"data": data_star
 
 def flows_in(flow: Flow, space: RowSpace, n_columns: int) -> bool:
     """Whether a flow, as a file has it, goes through the places of a space of so many columns."""
-    return space.enter(np.zeros((1, n_columns))).shape[1] == flow.density.n_columns
+    return flow.sphere == space.round and space.enter(np.zeros((1, n_columns))).shape[1] == flow.density.n_columns

@@ -97,12 +97,12 @@ class ModeClustering(ClusterMixin, BaseEstimator):
     """
 
     _stored: ClassVar[Kinds] = {
+        "flow_": part("Flow"),
         "labels_": whole_numbers("n", least=-1),
         "places_": numbers("k", "flow_.density.n_columns"),
         "mode_log_density_": numbers("k"),
         "mode_weight_": numbers("k", least=0),
         "status_": whole_numbers("n", least=0),
-        "flow_": part("Flow"),
         "space_": part("Flat", "Globe"),
         "bandwidth_": STORED_BANDWIDTH,
         "n_iter_": integer(0),

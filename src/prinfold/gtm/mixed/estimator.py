@@ -149,8 +149,8 @@ class MixedGTM(MixedTables):
         "unseen": one_of(("error", "missing")),
     }
     _stored: ClassVar[Kinds] = {
-        **LatentGridModel._stored,
         "columns_": part("Columns", columns="n_features_in_"),
+        **LatentGridModel._stored,
         "weights_": numbers("M", "columns_.layout.n_predictors"),
         "noise_parameters_": NOISE_PARAMETERS,
     }
