@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.house import ROOT
 
 from prinfold import GTM, DensityRidge, cli, datasets, explore, load, report, save
 from prinfold.cli.demo import save_picture
@@ -38,6 +37,7 @@ from prinfold.exceptions import (
 )
 from prinfold.files import atomic
 from prinfold.reporting.pictures import RECIPES
+from tests.house import ROOT
 
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows has neither such permissions nor such signals")
 OLD = b"what was there before"

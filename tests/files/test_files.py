@@ -46,6 +46,7 @@ from prinfold.exceptions import (
 from prinfold.files.steps import STEPS
 from prinfold.latent import Points, Sphere, cylinder, grid, torus
 from prinfold.loops import StopReason
+from tests.files.mutations import dismantle, forge
 
 # Whether these small surfaces are folded is not the point here.
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -101,22 +102,6 @@ def equal(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.array_equal(a, b) and np.asarray(a).dtype == np.asarray(b).dtype
     return bool(a == b)
-
-
-def dismantle(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    with safe_open(path, framework="numpy") as stream:
-        return json.loads(stream.metadata()["prinfold"]), {
-            name: stream.get_tensor(name) for name in list(stream.keys())
-        }
-
-
-def forge(path: Path, body: Any, arrays: dict[str, Any]) -> Path:
-    """A file whose digest is right whatever it says: the digest guards against accidents, not malice."""
-    if isinstance(body, dict):
-        body.pop("digest", None)
-        body["digest"] = files._digest(body, arrays)
-    path.write_bytes(pack(arrays, metadata={"prinfold": json.dumps(body)}))
-    return path
 
 
 # ------------------------------------------------------------------------------------ there and back again
@@ -253,7 +238,7 @@ def there_and_back(value):
     """A value through the text and the arrays of a file, whatever a model would say to it."""
     arrays = {}
     text = files._dump({"value": files._encode(value, "value", arrays)})
-    return files._decode(json.loads(text)["value"], arrays)
+    return files._decode(json.loads(text)["value"], files._Source(arrays), "value")
 
 
 def test_an_array_without_axes_keeps_its_shape():
@@ -572,6 +557,10 @@ for _ in range(50):
     DEEP = {"$tuple": [DEEP]}
 
 
+def harmonics(n: int) -> dict[str, Any]:
+    return {"$object": "HarmonicBasis", "init": {"$dict": {"n_harmonics": n, "penalize_bias": False}}}
+
+
 def lattice(shape: list[int]) -> dict[str, Any]:
     return {
         "$object": "Lattice",
@@ -579,8 +568,11 @@ def lattice(shape: list[int]) -> dict[str, Any]:
     }
 
 
+PLAIN_BASIS = {"shape": 3, "width": 1.0, "linear": True, "scale": 1.0, "penalize_bias": False}
+
+
 def basis(**fields: Any) -> dict[str, Any]:
-    return {"$object": "GaussianBasis", "init": {"$dict": {"shape": 3, **fields}}}
+    return {"$object": "GaussianBasis", "init": {"$dict": {**PLAIN_BASIS, **fields}}}
 
 
 @pytest.mark.parametrize(
@@ -591,29 +583,34 @@ def basis(**fields: Any) -> dict[str, Any]:
         ((*FITTED,), "latent_", lattice([10**400]), "latent nodes are more than|damaged"),
         ((*FITTED,), "latent_", lattice([4]), "basis has 2 axes|shape"),
         ((*FITTED,), "latent_", {"$object": "Sphere", "init": {"$dict": {"n": 10**12}}}, "latent nodes are more than"),
-        ((*FITTED,), "latent_", 5, "does not describe a model"),
-        ((*FITTED,), "latent_", {"$array": "GTM.offset_"}, "does not describe a model"),
+        ((*FITTED,), "latent_", 5, "GTM.latent_ in the file is 5, but must be a latent space"),
+        ((*FITTED,), "latent_", {"$array": "GTM.offset_"}, "GTM.latent_ in the file is an array"),
         ((*FITTED,), "basis_", basis(shape=10**9), "basis functions, more than"),
-        ((*FITTED,), "basis_", basis(shape={"$tuple": [120, 120]}), "weights of shape"),
-        ((*FITTED,), "basis_", basis(width=-1.0), "width must be .*, got -1.0"),
-        ((*FITTED,), "basis_", basis(width={"$float": "nan"}), "width must be .*, got nan"),
-        ((*FITTED,), "basis_", basis(evil=1), "does not describe a model"),
-        ((*FITTED,), "basis_", {"$object": "HarmonicBasis", "init": {"$dict": {"n_harmonics": 10**12}}}, "more than"),
-        ((*FITTED,), "basis_", LATTICE, "does not describe a model"),
-        ((*FITTED,), "weights_", {"$array": "GTM.offset_"}, "weights of shape"),
+        ((*FITTED,), "basis_", basis(shape={"$tuple": [120, 120]}), "weights_ with 14403 rows"),
+        ((*FITTED,), "basis_", basis(width=-1.0), "width in the file is -1.0, but must be a finite number above 0"),
+        ((*FITTED,), "basis_", basis(width={"$float": "nan"}), "width in the file is nan, but must be"),
+        ((*FITTED,), "basis_", basis(evil=1), "GTM.basis_ .* does not fit together: .*evil"),
+        ((*FITTED,), "basis_", harmonics(10**12), "more than|periodic|circle"),
+        ((*FITTED,), "basis_", LATTICE, "GTM.basis_ in the file is a Lattice, but must be a basis object"),
+        (
+            (*FITTED,),
+            "weights_",
+            {"$array": "GTM.offset_"},
+            r"GTM.weights_ .* of shape \(4,\), but must be .* of shape \(M, n_features_in_ = 4\)",
+        ),
         ((*FITTED,), "weights_", {"$array": "absent"}, "does not describe a model"),
-        ((*FITTED,), "weights_", [[1.0]], "does not (describe a model|fit together)"),
+        ((*FITTED,), "weights_", [[1.0]], "GTM.weights_ in the file is a list of length 1"),
         ((*FITTED,), "offset_", {"$array": "GTM.weights_"}, "weights of shape|shape"),
         ((*FITTED,), "noise_variance_", -1.0, "variance|weights of shape"),
         ((*FITTED,), "noise_variance_", 0.0, "variance|weights of shape"),
         ((*FITTED,), "noise_variance_", {"$float": "nan"}, "variance|weights of shape"),
-        ((*FITTED,), "noise_variance_", "1", "does not (describe a model|fit together)"),
+        ((*FITTED,), "noise_variance_", "1", "GTM.noise_variance_ in the file is '1'"),
         ((*FITTED,), "n_features_in_", 10**9, "weights of shape|shape"),
         ((*FITTED,), "transform", 5, "not those it needs: \\['transform'\\]"),
         ((*FITTED,), "__class__", 5, "not those it needs"),
         ((*FITTED,), "_restore", 5, "not those it needs"),
         ((*FITTED,), "feature_names_in_", {"$strings": ["a", 5, "c", "d"]}, "no string"),
-        ((*FITTED,), "stop_reason_", {"$enum": "StopReason", "member": "BORED"}, "does not describe a model"),
+        ((*FITTED,), "stop_reason_", {"$enum": "StopReason", "member": "BORED"}, "GTM.stop_reason_ .*BORED"),
         ((*FITTED,), "stop_reason_", {"$enum": "Lattice", "member": "x"}, "'Lattice'"),
         ((*FITTED,), "stop_reason_", {"$enum": "Flag", "member": "x"}, "'Flag'"),
         (
@@ -630,20 +627,20 @@ def basis(**fields: Any) -> dict[str, Any]:
         ((*INIT,), "verbose", {"$object": "FunctionTransformer", "init": {"$dict": {}}}, "'FunctionTransformer'"),
         ((*INIT,), "verbose", {"$object": "Path", "init": {"$dict": {}}}, "'Path'"),
         ((*INIT,), "verbose", {"$object": ["GTM"], "init": {"$dict": {}}}, "does not describe a model"),
-        ((*INIT,), "verbose", {"$object": "PCA", "init": {"$dict": {}}}, "does not describe a model"),
+        ((*INIT,), "verbose", {"$object": "PCA", "init": {"$dict": {}}}, "GTM.verbose.copy is missing"),
         (
             (*INIT,),
             "verbose",
-            {"$object": "PCA", "init": {"$dict": {}}, "fitted": {"$dict": {"transform": 5}}},
+            {"$object": "PCA", "init": {"$dict": PCA().get_params()}, "fitted": {"$dict": {"transform": 5}}},
             "not those it needs",
         ),
-        ((*INIT,), "evil", 5, "does not describe a model"),
+        ((*INIT,), "evil", 5, "does not fit together: .*evil"),
         ((), "model", 5, "does not describe a model, but a int"),
         ((), "model", [], "does not describe a model, but a list"),
         ((), "model", None, "does not describe a model, but a NoneType"),
         ((), "model", LATTICE, "does not describe a model, but a Lattice"),
         ((), "model", {"$pipeline": []}, "does not describe a model, but a Pipeline"),
-        ((), "model", {"$pipeline": [["a", None]]}, "does not describe a model, but a Pipeline"),
+        ((), "model", {"$pipeline": [["a", None]]}, "the last step, a, does not describe a model: it is None"),
         ((), "model", {"$pipeline": [["a"]]}, "does not describe a model"),
         (("model",), "$object", "Gtm", "holds a 'Gtm', which this version of prinfold does not know"),
     ],

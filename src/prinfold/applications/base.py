@@ -14,11 +14,10 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from prinfold._typing import FloatArray
 from prinfold.applications.landscape_sums import Responsibilities, blocks_of
-from prinfold.applications.landscapes import ClassLandscape, PropertyLandscape
-from prinfold.base.file_requirements import require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import save
+from prinfold.files.kinds import Kind, Kinds, Sizes, part
 from prinfold.gtm.estimator import GTM
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names
@@ -71,10 +70,14 @@ def refuse_other_columns(recipe: Any, owner: Any) -> None:
         )
 
 
-def is_fitted_map(surface: Any, n_columns: int, *verbs: str) -> bool:
-    """Whether a part of a file is a fitted map of so many columns with those verbs."""
-    found = isinstance(surface, PrincipalManifold) and all(hasattr(surface, each) for each in ("latent_", *verbs))
-    return found and surface.n_features_in_ == n_columns
+def map_part(*verbs: str) -> Kind:
+    """A part of a file that is a fitted map of as many columns, with those verbs."""
+
+    def test(value: Any, sizes: Sizes) -> bool:
+        found = isinstance(value, PrincipalManifold) and all(hasattr(value, each) for each in ("latent_", *verbs))
+        return found and sizes.agree(("n_features_in_",), (value.n_features_in_,))
+
+    return Kind(test, lambda sizes: f"a fitted map of {sizes.known('n_features_in_')} columns")
 
 
 def accepts(what: str, recipe: Any) -> bool:
@@ -92,7 +95,10 @@ def row_responsibilities(surface: Any, table: Any) -> Responsibilities:
 class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of classifier and regressor: a map, and a landscape of classes or targets at its nodes."""
 
-    _stored: ClassVar[tuple[str, ...]] = ("surface_", "landscape_")
+    _stored: ClassVar[Kinds] = {
+        "surface_": map_part("responsibilities"),
+        "landscape_": part("ClassLandscape", "PropertyLandscape"),
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         "estimator": map_constraint(),
         "pseudo_count": real(0),
@@ -184,14 +190,6 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        require_parts(self._file_requirements())
-
-    def _file_requirements(self) -> dict[str, bool]:
-        return {
-            "a fitted map of its columns": is_fitted_map(self.surface_, self.n_features_in_, "responsibilities"),
-            "a landscape of its nodes": isinstance(self.landscape_, ClassLandscape | PropertyLandscape)
-            and len(self.landscape_.mass) == self.surface_.latent_.n_nodes,
-        }
 
     @property
     def _n_features_out(self) -> int:

@@ -15,8 +15,9 @@ from prinfold.applications.base import MapLandscape, fitted_map, row_responsibil
 from prinfold.applications.landscapes import ClassLandscape, PropertyLandscape
 from prinfold.base.class_posteriors import class_priors, class_shares
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, class_names, numbers, part
 from prinfold.validation.parameter_docs import fill_parameter_docs
-from prinfold.validation.settings import Constraint, one_of, real
+from prinfold.validation.settings import Constraint, integer, one_of, real
 from prinfold.validation.tables import check_labels, check_targets, rows_of, rows_with_weight
 
 
@@ -69,7 +70,12 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
     (300, 3)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*MapLandscape._stored, "classes_", "class_prior_")
+    _stored: ClassVar[Kinds] = {
+        **MapLandscape._stored,
+        "landscape_": part("ClassLandscape", mass="surface_.latent_.n_nodes", classes="C"),
+        "classes_": class_names("C"),
+        "class_prior_": numbers("C", least=0),
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         **MapLandscape._constraints,
         "priors": one_of(("empirical", "balanced"))
@@ -211,7 +217,11 @@ class GTMRegressor(RegressorMixin, MapLandscape):
     >>> mean, deviation = model.predict(data.X[:, 1:], return_std=True)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*MapLandscape._stored, "n_outputs_")
+    _stored: ClassVar[Kinds] = {
+        **MapLandscape._stored,
+        "n_outputs_": integer(0),
+        "landscape_": part("PropertyLandscape", mass="surface_.latent_.n_nodes"),
+    }
     n_outputs_: int
 
     def __init__(self, estimator: Any = None, *, pseudo_count: float = 0.001, min_mass: float = 0.1) -> None:

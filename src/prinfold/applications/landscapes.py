@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from prinfold.applications.landscape_sums import (
     variance_between_nodes,
 )
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, class_names, numbers
+from prinfold.validation.settings import real
 
 # ----------------------------------------------------------------------------------------------- classes
 
@@ -50,6 +52,15 @@ class ClassLandscape:
     min_mass : float
         Mass below which a node counts as empty.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "classes": class_names("C"),
+        "prior": numbers("C", least=0),
+        "class_mass": numbers("K", "C", least=0),
+        "class_squares": numbers("K", "C", least=0),
+        "pseudo_count": real(0),
+        "min_mass": real(0),
+    }
 
     classes: Any
     prior: FloatArray
@@ -149,6 +160,19 @@ class PropertyLandscape:
     min_mass : float
         Mass below which a node counts as empty.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "node_mass": numbers("K", "m", least=0),
+        "node_squares": numbers("K", "m", least=0),
+        "moment": numbers("K", "m"),
+        "second": numbers("K", "m"),
+        "left_out": numbers("K", "m"),
+        "apart": numbers("K", "m"),
+        "center": numbers("m"),
+        "scale": numbers("m"),
+        "pseudo_count": real(0),
+        "min_mass": real(0),
+    }
 
     node_mass: FloatArray
     node_squares: FloatArray

@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.applications import monitor_statistics
-from prinfold.applications.base import accepts, is_fitted_map, map_constraint, refuse_other_columns
+from prinfold.applications.base import accepts, map_constraint, map_part, refuse_other_columns
 from prinfold.applications.monitor_measures import SurfaceGauge
 from prinfold.applications.monitor_statistics import SPLITS, Contributions, Limits, Measures, PValues
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
+from prinfold.files.kinds import Kinds, numbers
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
@@ -102,7 +103,13 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
     [-1]
     """
 
-    _stored: ClassVar[tuple[str, ...]] = ("surface_", "node_shares_", "noise_scale_", "reference_", "simulated_")
+    _stored: ClassVar[Kinds] = {
+        "surface_": map_part("responsibilities"),
+        "node_shares_": numbers("surface_.latent_.n_nodes", above=0),
+        "noise_scale_": numbers("n_features_in_", above=0),
+        "reference_": numbers("m", 3),
+        "simulated_": numbers("s", 3),
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         "estimator": map_constraint("inverse_transform", "jacobian", "sample", "noise_covariance"),
         "alarm_rate": _SHARE,
@@ -385,15 +392,8 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        requirements = {
-            "a fitted map of its columns": is_fitted_map(self.surface_, self.n_features_in_, "responsibilities"),
-            "a share for each node": np.shape(self.node_shares_) == (self.surface_.latent_.n_nodes,)
-            and bool((self.node_shares_ > 0).all()),
-            "a noise level for each column": np.shape(self.noise_scale_) == (self.n_features_in_,)
-            and bool((self.noise_scale_ > 0).all()),
-            "measures of rows": _is_reference(self.reference_) and _is_reference(self.simulated_),
-        }
-        require_parts(requirements)
+        measured = len(self.reference_) > 0 and len(self.simulated_) > 0
+        require_parts({"rows in reference_ and simulated_": measured})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "reference_")
@@ -402,10 +402,6 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = accepts("missing", self.estimator)
         return tags
-
-
-def _is_reference(measures: Any) -> bool:
-    return isinstance(measures, np.ndarray) and measures.ndim == 2 and measures.shape[1] == 3 and len(measures) > 0
 
 
 def _describe_columns(parts: FloatArray, names: list[str], most: int) -> str:

@@ -12,11 +12,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.applications.base import is_fitted_map
+from prinfold.applications.base import map_part
 from prinfold.base import class_posteriors
-from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
+from prinfold.files.kinds import Kinds, class_names, numbers, sequence_of
 from prinfold.gtm.estimator import GTM
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of
@@ -87,7 +87,11 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
     (200, 3)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = ("surfaces_", "classes_", "class_prior_")
+    _stored: ClassVar[Kinds] = {
+        "classes_": class_names("C"),
+        "surfaces_": sequence_of(map_part(), "C"),
+        "class_prior_": numbers("C", above=0),
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         "estimator": nothing
         | Constraint(
@@ -258,15 +262,6 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        n_classes, prior = len(self.classes_), np.asarray(self.class_prior_)
-        requirements = {
-            "classes, each once": n_classes == len(set(self.classes_.tolist())) > 0,
-            "a share for each class": prior.shape == (n_classes,) and bool((prior > 0).all()),
-            "a surface for each class": isinstance(self.surfaces_, list)
-            and len(self.surfaces_) == n_classes
-            and all(is_fitted_map(surface, self.n_features_in_) for surface in self.surfaces_),
-        }
-        require_parts(requirements)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "class_prior_")

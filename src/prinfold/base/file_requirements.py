@@ -1,14 +1,21 @@
-"""Requirements on a model that was read from a file: its parts must fit together."""
+"""Requirements on a model that was read from a file, beyond the kinds of its fields: its parts must fit together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from prinfold.exceptions import CorruptModelFileError
-from prinfold.loops import StopReason
+from prinfold.files.kinds import Kinds, any_float, mapping_of, part, sequence_of
+from prinfold.validation.settings import flag, integer
+
+TRAINING: Kinds = {
+    "n_iter_": integer(0),
+    "converged_": flag,
+    "stop_reason_": part("StopReason"),
+    "history_": mapping_of(sequence_of(any_float, "entries")),
+}
+"""Kinds of what every training leaves behind."""
 
 
 def require_parts(requirements: Mapping[str, bool]) -> None:
@@ -18,17 +25,12 @@ def require_parts(requirements: Mapping[str, bool]) -> None:
             raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
 
 
-def training_parts(model: Any) -> dict[str, bool]:
-    """Requirements on what every training leaves: names of the columns, if any, and why it ended."""
-    names = getattr(model, "feature_names_in_", None)
-    return {
-        "a name for each column": names is None or len(names) == model.n_features_in_,
-        "a reason for stopping": isinstance(model.stop_reason_, StopReason),
-    }
-
-
-def is_finite_array(array: Any, shape: tuple[int, ...] | None = None) -> bool:
-    """Whether a part is an array of finite floating-point numbers, of the given shape if any."""
-    if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or shape not in (None, array.shape):
-        return False
-    return bool(np.isfinite(array).all())
+@contextmanager
+def explain_misfits(parts: str) -> Iterator[None]:
+    """Refuse parts of a model that cannot be put together, by their names."""
+    try:
+        yield
+    except CorruptModelFileError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CorruptModelFileError(f"{parts} in the file do not fit together: {error}") from error

@@ -14,10 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold.base.callbacks import CallbackSupportMixin, forward_to_callbacks
+from prinfold.base.file_requirements import TRAINING
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.citations import Citations, cite
 from prinfold.exceptions import Advice, InterruptedWarning, InvalidParameterError, Message, OutOfDomainError
 from prinfold.files import save
+from prinfold.files.kinds import Kinds
+from prinfold.files.latent_kinds import LATENT_SPACE
 from prinfold.geometry.metric import stretch
 from prinfold.geometry.projection import Projection
 from prinfold.latent import LatentSpace
@@ -32,7 +35,10 @@ from prinfold.validation.tables import check_latent, check_table
 class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: a fitted one has ``latent_``, a map ``_point`` and its ``_jacobian``."""
 
-    _stored: ClassVar[tuple[str, ...]] = ("latent_", "n_iter_", "converged_", "stop_reason_", "history_")
+    _stored: ClassVar[Kinds] = {
+        "latent_": LATENT_SPACE,
+        **TRAINING,
+    }
     _accept_sparse: ClassVar[bool] = False
     _accept_missing: ClassVar[bool] = False
     _dimension: ClassVar[int | None] = None

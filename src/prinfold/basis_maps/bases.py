@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
 from math import prod
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -24,9 +24,10 @@ from prinfold.basis_maps.basis_matrices import (
 from prinfold.basis_maps.product_grams import Factors
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds
 from prinfold.latent import LatentSpace, Lattice, Sphere, grid
 from prinfold.numerics.distances import nearest_squared_distance
-from prinfold.validation.settings import axis_counts, check_settings, flag, integer, real
+from prinfold.validation.settings import Constraint, axis_counts, check_settings, flag, integer, real
 
 _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
@@ -42,6 +43,10 @@ _GAUSSIAN_SETTINGS = {
     "scale": real(0, above=True),
     "penalize_bias": flag,
 }
+
+
+BASIS = Constraint(lambda v: hasattr(v, "bind"), "a basis object")
+"""A basis, whoever wrote it."""
 
 
 class BoundBasis(Protocol):
@@ -114,6 +119,8 @@ class GaussianBasis:
     penalize_bias : bool, default=False
         Whether a weight penalty holds down the bias too.
     """
+
+    _kinds: ClassVar[Kinds] = _GAUSSIAN_SETTINGS
 
     shape: int | tuple[int, ...]
     width: float = 1.0
@@ -249,6 +256,8 @@ class HarmonicBasis:
     penalize_bias : bool, default=False
         Whether a weight penalty holds down the bias too.
     """
+
+    _kinds: ClassVar[Kinds] = {"n_harmonics": integer(1), "penalize_bias": flag}
 
     n_harmonics: int
     penalize_bias: bool = False

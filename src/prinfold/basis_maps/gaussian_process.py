@@ -33,9 +33,10 @@ from prinfold.basis_maps.bases import BasisCapabilities
 from prinfold.basis_maps.covariance_functions import COVARIANCES, leading_pivots
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, sequence_of
 from prinfold.latent import LatentSpace
 from prinfold.numerics.distances import squared_distances
-from prinfold.validation.settings import Constraint, check_settings, flag, nothing, one_of, real
+from prinfold.validation.settings import Constraint, check_settings, flag, integer, nothing, one_of, real
 
 _MOST_UNEXPLAINED = 1e-10
 """Variance, in units of the prior's, that nodes may keep which are no pivots: their images are off by 1e-5 of it."""
@@ -81,6 +82,8 @@ class GaussianProcess:
     >>> model.transform(data.X).shape
     (300, 2)
     """
+
+    _kinds: ClassVar[Kinds] = {"pivots": nothing | sequence_of(integer(0))}
 
     length_scale: float | None = None
     variance: float | None = None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, part
 from prinfold.geometry.curves import Cells, by_arc_length
 from prinfold.geometry.projection import Projection
 from prinfold.geometry.simplices import Soup
@@ -35,6 +37,8 @@ class ArcCurve(Strands):
     A coordinate z (n, 1) is the length travelled from its beginning, in units of the data. Beyond the ends of an open
     curve :meth:`point` goes straight on; a closed one goes round.
     """
+
+    _kinds: ClassVar[Kinds] = {"latent": part("Branches"), "points": numbers("K", "D"), "tangents": numbers("K", "D")}
 
     def __post_init__(self) -> None:
         points, tangents = np.asarray(self.points), np.asarray(self.tangents)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, Mesh
 from prinfold.base.callbacks import with_callbacks
-from prinfold.base.file_requirements import require_parts
+from prinfold.base.file_requirements import TRAINING
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import centered_rows
 from prinfold.curves.arc_curve import ArcCurve, orient_curve
@@ -24,6 +24,7 @@ from prinfold.exceptions import (
     StructureWarning,
     warn_caller,
 )
+from prinfold.files.kinds import Kinds, numbers, part, text
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.loops import Last, Outcome, run_fixed_point
@@ -54,15 +55,12 @@ class CurveManifold(PrincipalManifold):
     computed. ``curve_`` is about that mean, ``offset_``.
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (
-        "curve_",
-        "offset_",
-        "doubt_",
-        "n_iter_",
-        "converged_",
-        "stop_reason_",
-        "history_",
-    )
+    _stored: ClassVar[Kinds] = {
+        "curve_": part("ArcCurve", "Polyline", points__T="n_features_in_"),
+        "offset_": numbers("n_features_in_"),
+        "doubt_": text,
+        **TRAINING,
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         "root": nothing
         | integer(0)
@@ -204,9 +202,6 @@ class CurveManifold(PrincipalManifold):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        n, curve, offset = self.n_features_in_, vars(self)["curve_"], np.asarray(self.offset_)
-        fits = isinstance(curve, ArcCurve) and curve.points.shape[1] == n and offset.shape == (n,)
-        require_parts({f"a curve and an offset in {n} columns": fits})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "curve_")

@@ -15,6 +15,7 @@ from prinfold.curves.oriented_points import OrientedWalk, reference_width
 from prinfold.curves.polygonal_curve_training import PolygonalProblem, principal_segment
 from prinfold.exceptions import Advice, DegenerateWarning, Message
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number, numbers, sequence_of, text
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, nothing, real
 
@@ -112,14 +113,14 @@ class OrientedPointsCurve(CurveManifold):
     (300, 1)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (
-        *CurveManifold._stored,
-        "points_",
-        "directions_",
-        "variances_",
-        "bandwidth_",
-        "ends_",
-    )
+    _stored: ClassVar[Kinds] = {
+        **CurveManifold._stored,
+        "points_": numbers("p", "n_features_in_"),
+        "directions_": numbers("p", "n_features_in_"),
+        "variances_": numbers("p", least=0),
+        "bandwidth_": number,
+        "ends_": sequence_of(text),
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         **CurveManifold._constraints,
         "bandwidth": nothing | real(0, above=True),

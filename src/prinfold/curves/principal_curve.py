@@ -14,6 +14,7 @@ from prinfold.curves.base import CurveManifold, CurveTraining
 from prinfold.curves.smoothers import SMOOTHERS, KernelSmoother, LocalLinear, SmoothingSpline, make_smoother
 from prinfold.curves.starts import START_NAMES, start_candidates
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, any_float, text
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.loops import Last, run_fixed_point
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -89,7 +90,7 @@ class PrincipalCurve(CurveManifold):
     (1000, 1)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*CurveManifold._stored, "start_", "df_", "smoothing_")
+    _stored: ClassVar[Kinds] = {**CurveManifold._stored, "start_": text, "df_": any_float, "smoothing_": any_float}
     _constraints: ClassVar[dict[str, Constraint]] = {
         **CurveManifold._constraints,
         "smoother": one_of(tuple(SMOOTHERS))

@@ -26,6 +26,7 @@ from prinfold.curves.smoothers import SmoothingSpline, n_effective
 from prinfold.curves.starts import START_NAMES, start_candidates
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.loops import run_fixed_point
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -127,15 +128,15 @@ class ProbabilisticCurve(CurveManifold):
     (200, 1)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (
-        *CurveManifold._stored,
-        "clamping_",
-        "nodes_",
-        "node_tangents_",
-        "shares_",
-        "noise_variance_",
-        "penalty_",
-    )
+    _stored: ClassVar[Kinds] = {
+        **CurveManifold._stored,
+        "clamping_": positive,
+        "shares_": numbers("K", least=0),
+        "nodes_": numbers("K", "n_features_in_"),
+        "node_tangents_": numbers("K", "n_features_in_"),
+        "noise_variance_": positive,
+        "penalty_": positive,
+    }
     _constraints: ClassVar[dict[str, Constraint]] = CurveManifold._constraints | {
         "nodes": nothing | integer(2),
         "penalty": nothing | real(0, above=True),
@@ -370,14 +371,11 @@ class ProbabilisticCurve(CurveManifold):
 
     def _restore(self) -> None:
         super()._restore()
-        K, n = len(np.atleast_1d(self.shares_)), self.n_features_in_
-        fits = self.nodes_.shape == self.node_tangents_.shape == (K, n) and bool((self.shares_ >= 0).all())
-        positive = self.shares_.sum() > 0 and 0 < self.noise_variance_ < np.inf and self.penalty_ > 0
+        n = self.n_features_in_
         require_parts(
             {
-                f"nodes and tangents in {n} columns, and shares of at least zero": fits,
-                "a noise variance and penalty above zero": positive,
-                "a clamping above zero and below the number of columns": 0 < self.clamping_ < (n if n > 1 else np.inf),
+                "a sum of shares_ above zero": self.shares_.sum() > 0,
+                "a clamping_ below the number of columns": self.clamping_ < (n if n > 1 else np.inf),
             }
         )
 

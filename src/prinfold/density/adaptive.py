@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, pi
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -15,6 +15,7 @@ from prinfold.density.densities import Derivatives, check_accuracy, check_rows
 from prinfold.density.kernel_sums import ACCURACY
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, text
 from prinfold.rows.rows import shared_property
 
 
@@ -45,10 +46,22 @@ class AdaptiveDensity:
         widths are not put together.
     """
 
+    _kinds: ClassVar[Kinds] = {
+        "rows": numbers("m", "D"),
+        "weight": numbers("m", least=0),
+        "bandwidths": numbers("m", above=0),
+        "accuracy": text,
+    }
+
     rows: FloatArray
     weight: FloatArray
     bandwidths: FloatArray
     accuracy: str = "truncated"
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.rows.shape[1])
 
     def __post_init__(self) -> None:
         check_rows(self.rows, self.weight)

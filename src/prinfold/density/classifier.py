@@ -16,6 +16,7 @@ from prinfold.base.file_requirements import require_parts
 from prinfold.density.class_densities import ClassRows, class_bandwidths, class_rows, log_joint, log_posterior
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import save, storable
+from prinfold.files.kinds import ANY, Kinds, class_names, numbers, sequence_of
 from prinfold.numerics.radial_kernels import PROFILES
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, flag, one_of, real
@@ -88,7 +89,13 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
     ['setosa', 'setosa']
     """
 
-    _stored: ClassVar[tuple[str, ...]] = ("bandwidth_", "rows_", "row_weights_", "classes_", "class_prior_")
+    _stored: ClassVar[Kinds] = {
+        "classes_": class_names("C"),
+        "bandwidth_": numbers("C", above=0),
+        "rows_": sequence_of(numbers(ANY, "n_features_in_"), "C"),
+        "row_weights_": sequence_of(numbers(ANY, above=0), "C"),
+        "class_prior_": numbers("C", least=0),
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         "kernel": one_of(PROFILES),
         "bandwidth": one_of(("likelihood",))
@@ -219,21 +226,8 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        n_classes = len(self.classes_)
-        prior, bandwidth = np.asarray(self.class_prior_), np.asarray(self.bandwidth_)
-        pairs: list[Any] = [self.rows_, self.row_weights_]
-        sound = {
-            "classes, each once": n_classes == len(set(self.classes_.tolist())) > 0,
-            "a probability for each class": prior.shape == (n_classes,) and bool((prior >= 0).all() and prior.any()),
-            "a bandwidth for each class": bandwidth.shape == (n_classes,) and bool((bandwidth > 0).all()),
-            "weighted rows for each class": all(isinstance(p, list) and len(p) == n_classes for p in pairs)
-            and all(self._fits(*each) for each in zip(*pairs, strict=True)),
-        }
-        require_parts(sound)
-
-    def _fits(self, rows: Any, weight: Any) -> bool:
-        arrays = isinstance(rows, np.ndarray) and isinstance(weight, np.ndarray) and len(weight) > 0
-        return arrays and rows.shape == (len(weight), self.n_features_in_) and bool((weight > 0).all())
+        suited = all(len(rows) == len(weight) > 0 for rows, weight in zip(self.rows_, self.row_weights_, strict=True))
+        require_parts({"a class_prior_ above zero": bool(self.class_prior_.any()), "row_weights_ for rows_": suited})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "class_prior_")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log, pi
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -20,6 +20,7 @@ from prinfold.density.kernel_sums import ACCURACY, make_sums
 from prinfold.density.kernel_widths import Bandwidth, check_bandwidth
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, part, positive, text
 from prinfold.rows.rows import shared_property
 
 
@@ -37,9 +38,22 @@ class Derivatives(NamedTuple):
         return other
 
 
+STORED_BANDWIDTH = positive | numbers("bandwidths", above=0) | numbers("bandwidths", "bandwidths")
+"""A bandwidth as files hold it: one number, one for each column or row, or a matrix."""
+
+STORED_DENSITY = part(
+    "KernelDensity", "AdaptiveDensity", "SphereDensity", "Restricted", "MixtureDensity", "RatioDensity"
+)
+"""Densities that files hold."""
+
+
 @runtime_checkable
 class Density(Protocol):
     """A density at places X (n, D)."""
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
 
     def log_density(self, X: FloatArray) -> FloatArray:
         """(n,) log p, finite everywhere."""
@@ -148,10 +162,22 @@ class KernelDensity:
         :mod:`prinfold.density.kernel_sums` states the bounds.
     """
 
+    _kinds: ClassVar[Kinds] = {
+        "rows": numbers("m", "D"),
+        "weight": numbers("m", least=0),
+        "bandwidth": positive | numbers("D", above=0) | numbers("D", "D"),
+        "accuracy": text,
+    }
+
     rows: FloatArray
     weight: FloatArray
     bandwidth: Bandwidth
     accuracy: str = "truncated"
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.rows.shape[1])
 
     def __post_init__(self) -> None:
         check_rows(self.rows, self.weight)

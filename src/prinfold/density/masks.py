@@ -13,15 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
-from prinfold.density.densities import Density
+from prinfold.density.densities import STORED_DENSITY, Density
 from prinfold.density.row_spaces import RowSpace
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number
 
 _STEP_BANDWIDTHS = 0.5
 """Bandwidths between even points over what was observed: their density is flat to a part in a thousand million."""
@@ -40,6 +41,8 @@ straight edge, a quarter in a corner."""
 @dataclass(frozen=True, eq=False)
 class Edge:
     """The edge of what was observed: where the log ``density`` of even points falls to ``level``."""
+
+    _kinds: ClassVar[Kinds] = {"density": STORED_DENSITY, "level": number}
 
     density: Density
     level: float

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from prinfold._typing import FloatArray
-from prinfold.density.densities import Density, Derivatives, KernelDensity, resampled
+from prinfold.density.densities import STORED_DENSITY, Density, Derivatives, KernelDensity, resampled
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers
 
 _NUMBERS_AT_ONCE = 2**20
 """Numbers in the largest array of a block of places."""
@@ -48,9 +49,20 @@ class MixtureDensity:
         Σ, symmetric and positive definite.
     """
 
+    _kinds: ClassVar[Kinds] = {
+        "weights": numbers("K", above=0),
+        "means": numbers("K", "D"),
+        "covariances": numbers("K", "D", "D"),
+    }
+
     weights: FloatArray
     means: FloatArray
     covariances: FloatArray
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.means.shape[1])
 
     @classmethod
     def of(cls, fitted: Any) -> MixtureDensity:
@@ -169,8 +181,15 @@ class RatioDensity:
         no narrower than those of the top.
     """
 
+    _kinds: ClassVar[Kinds] = {"top": STORED_DENSITY, "bottom": STORED_DENSITY}
+
     top: Density
     bottom: Density
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.top.n_columns)
 
     def __post_init__(self) -> None:
         for name in ("top", "bottom"):

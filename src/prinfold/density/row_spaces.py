@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import degrees
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number
 from prinfold.geometry.domain import UnitSphere
+from prinfold.validation.settings import nothing
 
 _POLE_LATITUDE = 90.0 + 1e-9
 
@@ -49,6 +51,8 @@ class RowSpace(Protocol):
 class Flat:
     """Rows as they are."""
 
+    _kinds: ClassVar[Kinds] = {"round": nothing}
+
     round: None = None
 
     def dimension(self, n_columns: int) -> int:
@@ -77,6 +81,8 @@ class Globe:
 
     Longitudes are given between ``west`` and ``west`` + 360.
     """
+
+    _kinds: ClassVar[Kinds] = {"west": number}
 
     west: float = -180.0
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log, pi
+from typing import ClassVar
 
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.density.bandwidths import effective_number, ridge_width_factor
-from prinfold.density.densities import Density, Derivatives, KernelDensity, resampled
+from prinfold.density.densities import STORED_DENSITY, Density, Derivatives, KernelDensity, resampled
 from prinfold.density.leave_one_out import LeaveOneOutLikelihood
 from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, positive
 
 
 def sphere_derivatives(at: Derivatives, X: FloatArray, radius: float) -> Derivatives:
@@ -40,8 +42,15 @@ def sphere_derivatives(at: Derivatives, X: FloatArray, radius: float) -> Derivat
 class Restricted:
     """Any ``density`` of places in space, asked on a sphere of ``radius`` about 0 only; it is not normalised there."""
 
+    _kinds: ClassVar[Kinds] = {"density": STORED_DENSITY, "radius": positive}
+
     density: Density
     radius: float
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.density.n_columns)
 
     def log_density(self, X: FloatArray) -> FloatArray:
         return self.density.log_density(X)
@@ -61,9 +70,16 @@ class Restricted:
 class SphereDensity:
     """The restriction of a ``density`` of Gaussian kernels with ``bandwidth`` h to a sphere of ``radius`` R about 0."""
 
+    _kinds: ClassVar[Kinds] = {"density": STORED_DENSITY, "bandwidth": positive, "radius": positive}
+
     density: Density
     bandwidth: float
     radius: float
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a place."""
+        return int(self.density.n_columns)
 
     def log_density(self, X: FloatArray) -> FloatArray:
         """(n,) log p; it integrates to 1 over the sphere."""

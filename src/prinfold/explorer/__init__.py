@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from prinfold.exceptions import PrinfoldWarning, warn_caller
 from prinfold.explorer.notebooks import widget
-from prinfold.explorer.packing import asset, pack, script
+from prinfold.explorer.packing import asset, fill_page, script
 from prinfold.explorer.payload import payload_of
 from prinfold.files.atomic import check_target, readable, write_text
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -56,7 +54,7 @@ class Page:
         """The page within a notebook."""
         return (
             f'<iframe srcdoc="{escape(self.html, quote=True)}" width="100%" height="{_FRAME_HEIGHT}" '
-            'style="border:0" title="prinfold explorer"></iframe>'
+            'sandbox="allow-scripts allow-downloads" style="border:0" title="prinfold explorer"></iframe>'
         )
 
 
@@ -131,13 +129,5 @@ def explore(
 
 
 def _render(payload: dict[str, Any]) -> str:
-    # Nothing within the data may end the script that it is in.
-    data = json.dumps(pack(payload), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    parts = {
-        "version": version("prinfold"),
-        "title": escape(payload["title"]),
-        "style": asset("style.css"),
-        "script": script(),
-        "data": data,
-    }
-    return asset("page.html").format(**parts)
+    parts = {"style": asset("page.css") + asset("style.css"), "script": f"{script()}\n{asset('start.js')}"}
+    return fill_page(asset("page.html"), payload, title=escape(payload["title"]), **parts)

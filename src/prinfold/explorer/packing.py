@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
+from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
@@ -22,6 +25,27 @@ def asset(name: str) -> str:
 def script() -> str:
     """The module that makes a page of its data: ``mount(element, data)``."""
     return "\n".join(asset(name) for name in _SCRIPTS)
+
+
+def fill_page(template: str, data: Any, *, style: str, script: str, **parts: str) -> str:
+    """A page with its style, its script and the data that the script reads, which allows nothing else to be loaded."""
+    # Nothing within the data may end the script that it is in.
+    text = json.dumps(pack(data), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    own = {"version": version("prinfold"), "policy": content_policy(style, script), "style": style, "script": script}
+    return template.format(**own, data=text, **parts)
+
+
+def content_policy(style: str, script: str) -> str:
+    """A Content-Security-Policy that lets a page run one script and one style, show its own pictures, and no more."""
+    return (
+        f"default-src 'none'; script-src '{_hash_source(script)}'; style-src '{_hash_source(style)}'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash_source(text: str) -> str:
+    """The hash by which a browser knows a text that it may use."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
 
 
 def pack(tree: Any) -> Any:

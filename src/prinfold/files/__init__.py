@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,17 +30,25 @@ from prinfold.exceptions import (
     UnknownModelError,
 )
 from prinfold.files.atomic import check_target, write_bytes
+from prinfold.files.kinds import Kinds, check_fields, describe, texts
+from prinfold.files.latent_kinds import LATENT_KINDS
 from prinfold.files.migrations import FORMAT, migrate
-from prinfold.files.steps import INNER, REVIVE, STEPS
+from prinfold.files.steps import INNER, STEP_KINDS, STEPS, revive_step
 from prinfold.latent import Atlas, Branches, Cloud, Hexagons, Lattice, Points, Sphere
 from prinfold.methods import import_all
 from prinfold.numerics.radial_kernels import Gaussian, Power
+from prinfold.validation.settings import integer
 
 _KEY = "prinfold"
 _MOST_JSON = 2**26
 _MOST_ARRAYS = 10_000
 _MOST_BYTES = 2**33
 _KINDS = frozenset("fiub")
+_MEASURED = ".history_.seconds"
+"""End of the name of what is another in each run: times stand apart, and the digest leaves them out."""
+
+_MISFITS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+"""Errors of what is put together from parts that do not fit."""
 
 C = TypeVar("C", bound=type)
 _classes: dict[str, Any] = {
@@ -51,8 +59,9 @@ _classes: dict[str, Any] = {
 def storable(cls: C) -> C:
     """Register a dataclass, an enum or an estimator under its own name, so that files may hold it.
 
-    An estimator says what to keep in ``_stored``, the names of its fitted attributes, and rebuilds the
-    rest in ``_restore()``. What it keeps now and older files lack has a value in ``_added``.
+    An estimator says what to keep in ``_stored``, its fitted attributes and their kinds, and rebuilds the
+    rest in ``_restore()``. What it keeps now and older files lack has a value in ``_added``. A dataclass keeps all of
+    its fields, and gives their kinds in ``_kinds``.
     """
     _classes[cls.__name__] = cls
     return cls
@@ -112,10 +121,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         if body.pop("digest", None) != _digest(body, arrays):
             raise CorruptModelFileError(f"{path} has been altered or damaged since it was saved (its digest differs)")
-        model = _decode(migrate(body, version)["model"], arrays)
+        source = _Source(arrays, complete=version == FORMAT)
+        model = _decode(migrate(body, version)["model"], source, "the model")
     except ModelFileError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
+    except _MISFITS as error:
         raise CorruptModelFileError(f"{path} does not describe a model: {error}") from error
     if not _is_model(model):
         raise CorruptModelFileError(f"{path} does not describe a model, but a {type(model).__name__}")
@@ -158,6 +168,8 @@ def _encode(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any:
     if isinstance(value, np.ndarray):
         return _encode_array(value, where, arrays)
     if isinstance(value, list):
+        if where.endswith(_MEASURED):
+            return {"$measured": _encode_array(np.asarray(value, dtype=np.float64), where, arrays)["$array"]}
         return [_encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
     if isinstance(value, tuple):
         return {"$tuple": [_encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]}
@@ -213,7 +225,8 @@ def _encode_object(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any
     if isinstance(value, enum.Enum) and _classes.get(name) is type(value):
         return {"$enum": name, "member": value.name}
     if _is_pipeline(value):
-        return {"$pipeline": [[label, _encode(step, f"{where}.{label}", arrays)] for label, step in value.steps]}
+        steps = [(label, "passthrough" if step is None else step) for label, step in value.steps]
+        return {"$pipeline": [[label, _encode(step, f"{where}.{label}", arrays)] for label, step in steps]}
     fields = _fields_of(value, where)
     return {"$object": name, **{part: _encode(items, where, arrays) for part, items in fields.items()}}
 
@@ -247,7 +260,7 @@ def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
     )
 
 
-_OF_TABLE = ("n_features_in_", "feature_names_in_")
+_OF_TABLE: Kinds = {"n_features_in_": integer(1), "feature_names_in_": texts("n_features_in_")}
 """What scikit-learn keeps of the training table."""
 
 
@@ -258,83 +271,137 @@ def _is_fitted_name(name: str) -> bool:
 # --------------------------------------------------------------------------------------------- decoding
 
 
-def _decode(value: Any, arrays: Mapping[str, FloatArray]) -> Any:
+@dataclass(frozen=True)
+class _Source:
+    """The arrays of a file, and whether it must have every field; files of former versions know of fewer."""
+
+    arrays: Mapping[str, FloatArray]
+    complete: bool = True
+
+
+def _decode(value: Any, source: _Source, where: str) -> Any:
+    """The value that JSON stands for; ``where`` names its place in errors."""
     if isinstance(value, list):
-        return [_decode(item, arrays) for item in value]
+        return [_decode(item, source, f"{where}[{i}]") for i, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
     tags = [key for key in value if key.startswith("$")]
     if len(tags) != 1 or tags[0] not in _DECODERS:
-        raise CorruptModelFileError(f"a model file holds something that is no known kind of value: {sorted(value)}")
-    return _DECODERS[tags[0]](value, arrays)
+        raise CorruptModelFileError(f"{where} in the file is no known kind of value: {sorted(value)}")
+    return _DECODERS[tags[0]](value, source, where)
 
 
-def _decode_object(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
+def _decode_object(value: dict[str, Any], source: _Source, where: str) -> Any:
     name = value["$object"]
     cls = _classes.get(name) or STEPS.get(name, lambda: None)()
     if cls is None or issubclass(cls, enum.Enum):
         raise UnknownModelError(f"the file holds a {name!r}, which this version of prinfold does not know")
-    made = cls(**_decode(value["init"], arrays))
+    where = name if where == "the model" else where
+    settings = _decode(value["init"], source, where)
     if hasattr(cls, "__dataclass_fields__"):
-        return made
-    fitted = dict(getattr(cls, "_added", {})) | _decode(value["fitted"], arrays)
+        _check_complete(where, settings, [field.name for field in fields(cls)], source)
+        check_fields(where, settings, getattr(cls, "_kinds", LATENT_KINDS.get(name, {})))
+        return _made(where, lambda: cls(**settings))
+    _check_complete(where, settings, list(cls().get_params(deep=False)), source)
+    fitted = _decode(value["fitted"], source, where)
+    if not source.complete:
+        fitted = dict(getattr(cls, "_added", {})) | fitted
     _check_names(name, set(fitted), getattr(cls, "_stored", None))
+    check_fields(where, fitted, {**_OF_TABLE, **getattr(cls, "_stored", STEP_KINDS.get(name, {}))})
+    return _made(where, lambda: _revive(cls(**settings), fitted))
+
+
+def _check_complete(where: str, found: Mapping[str, Any], wanted: Sequence[str], source: _Source) -> None:
+    """Refuse an object that lacks a field; what a former version did not know has the value that it had then."""
+    missing = [each for each in wanted if each not in found]
+    if missing and source.complete:
+        raise CorruptModelFileError(f"{where}.{missing[0]} is missing in the file; save the model again")
+
+
+def _made(where: str, make: Callable[[], Any]) -> Any:
+    """What ``make`` returns; where its parts do not fit together, an error that names the place."""
+    try:
+        return make()
+    except ModelFileError as error:
+        raise type(error)(f"{where}: {error}") from error
+    except _MISFITS as error:
+        raise CorruptModelFileError(f"{where} in the file does not fit together: {error}") from error
+
+
+def _revive(made: Any, fitted: Mapping[str, Any]) -> Any:
+    """An estimator with what it was fitted to."""
     for attribute, content in fitted.items():
         setattr(made, attribute, content)
-    getattr(made, "_restore", lambda: None)()
-    REVIVE.get(name, lambda _: None)(made)
+    getattr(made, "_restore", lambda: revive_step(made))()
     return made
 
 
-def _decode_recipe(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
+def _decode_recipe(value: dict[str, Any], source: _Source, where: str) -> Any:
     cls: Any = _classes.get(value["$recipe"])
     if not hasattr(cls, "_stored"):
         raise UnknownModelError(f"the file holds a {value['$recipe']!r}, which this version of prinfold does not know")
-    return cls(**_decode(value["init"], arrays))
+    settings = _decode(value["init"], source, where)
+    return _made(where, lambda: cls(**settings))
 
 
-def _check_names(name: str, found: set[str], stored: tuple[str, ...] | None) -> None:
+def _check_names(name: str, found: set[str], stored: Kinds | None) -> None:
     """A file sets the fitted attributes of a class, all of them, and nothing else."""
     if stored is None:
         inner = INNER.get(name, ())
         wrong = sorted(attribute for attribute in found if not _is_fitted_name(attribute) and attribute not in inner)
+        wrong += sorted({"n_features_in_", *STEP_KINDS[name]} - {*inner, *found})
     else:
-        wrong = sorted(found.symmetric_difference(stored) - set(_OF_TABLE))
+        wrong = sorted(found.symmetric_difference({*stored, "n_features_in_"}) - {"feature_names_in_"})
     if wrong:
         raise CorruptModelFileError(f"the attributes of the {name} in the file are not those it needs: {wrong}")
 
 
-def _decode_array(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> FloatArray:
-    array = arrays[value["$array"]]
+def _decode_array(value: dict[str, Any], source: _Source, where: str) -> FloatArray:
+    array = source.arrays[value["$array"]]
     return array.T if value.get("transposed") else array
 
 
-def _decode_strings(value: dict[str, Any], _: Mapping[str, FloatArray]) -> Any:
+def _decode_strings(value: dict[str, Any], _: _Source, where: str) -> Any:
     strings = np.array(value["$strings"], dtype=object)
     if not all(isinstance(item, str) for item in strings.ravel()):
-        raise CorruptModelFileError("a model file holds a list of strings in which something is no string")
+        raise CorruptModelFileError(f"{where} in the file is a list of strings in which something is no string")
     return strings
 
 
-def _decode_pipeline(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
+def _decode_tuple(value: dict[str, Any], source: _Source, where: str) -> tuple[Any, ...]:
+    return tuple(_decode(item, source, f"{where}[{i}]") for i, item in enumerate(value["$tuple"]))
+
+
+def _decode_dict(value: dict[str, Any], source: _Source, where: str) -> dict[str, Any]:
+    return {key: _decode(item, source, f"{where}.{key}") for key, item in value["$dict"].items()}
+
+
+def _decode_pipeline(value: dict[str, Any], source: _Source, where: str) -> Any:
     from sklearn.pipeline import Pipeline
 
-    return Pipeline([(label, _decode(step, arrays)) for label, step in value["$pipeline"]])
+    steps = [(label, _decode(step, source, label)) for label, step in value["$pipeline"]]
+    for label, step in steps[:-1]:
+        if step != "passthrough" and type(step).__name__ not in {*STEPS, "Pipeline"}:
+            raise CorruptModelFileError(f"step {label} in the file is {describe(step)}, but must be one of {[*STEPS]}")
+    if steps and not _is_model(last := steps[-1][1]) and where == "the model":
+        raise CorruptModelFileError(f"the last step, {steps[-1][0]}, does not describe a model: it is {describe(last)}")
+    return Pipeline(steps)
 
 
-def _decode_enum(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
+def _decode_enum(value: dict[str, Any], _: _Source, where: str) -> Any:
     cls = _classes.get(value["$enum"])
     if cls is None or not issubclass(cls, enum.Enum):
         raise UnknownModelError(f"the file holds a {value['$enum']!r}, which this version of prinfold does not know")
-    return cls[value["member"]]
+    return _made(where, lambda: cls[value["member"]])
 
 
-_DECODERS: dict[str, Callable[[dict[str, Any], Mapping[str, FloatArray]], Any]] = {
+_DECODERS: dict[str, Callable[[dict[str, Any], _Source, str], Any]] = {
     "$array": _decode_array,
+    "$measured": lambda value, source, _: source.arrays[value["$measured"]].tolist(),
     "$strings": _decode_strings,
-    "$float": lambda value, _: float(value["$float"]),
-    "$tuple": lambda value, arrays: tuple(_decode(item, arrays) for item in value["$tuple"]),
-    "$dict": lambda value, arrays: {key: _decode(item, arrays) for key, item in value["$dict"].items()},
+    "$float": lambda value, *_: float(value["$float"]),
+    "$tuple": _decode_tuple,
+    "$dict": _decode_dict,
     "$enum": _decode_enum,
     "$pipeline": _decode_pipeline,
     "$object": _decode_object,
@@ -351,7 +418,7 @@ def _dump(body: Mapping[str, Any]) -> str:
 
 def _digest(body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
     digest = hashlib.sha256(_dump(body).encode())
-    for name in sorted(arrays):
+    for name in sorted(each for each in arrays if not each.endswith(_MEASURED)):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
         digest.update(array.tobytes())

@@ -67,7 +67,10 @@ AMERICAN = Renames(
 )
 """Names of version 2: spelled as scikit-learn spells them, and the root of a curve."""
 
-MIGRATIONS: dict[int, Callable[[Body], Body]] = {1: partial(rename, renames=AMERICAN)}
+MIGRATIONS: dict[int, Callable[[Body], Body]] = {
+    1: partial(rename, renames=AMERICAN),
+    2: lambda body: body,  # since then times stand apart, and no field may be missing
+}
 """``{version: function}`` that turns the JSON of that version into the next one's."""
 
 FORMAT = len(MIGRATIONS) + 1

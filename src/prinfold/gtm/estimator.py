@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import with_callbacks
+from prinfold.base.file_requirements import explain_misfits
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, part
 from prinfold.gtm import evidence, evidence_training
 from prinfold.gtm import model as gtm
 from prinfold.gtm import partial_fit as streams
@@ -22,7 +24,7 @@ from prinfold.gtm import weight_posterior as bands
 from prinfold.gtm.evidence_training import first_penalty, with_evidence
 from prinfold.gtm.fitting import GivenRows, noise_attributes, plain_recipe
 from prinfold.gtm.latent_grid_model import LatentGridModel
-from prinfold.gtm.model_files import explain_misfits
+from prinfold.gtm.model_files import NOISE_PARAMETERS
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe, needs_of
@@ -139,7 +141,11 @@ class GTM(LatentGridModel):
         "noise": one_of(NOISES) | Constraint(lambda v: hasattr(v, "make"), "a noise model"),
         "trainer": one_of(TRAINERS) | Constraint(lambda v: hasattr(v, "training"), "a trainer"),
     }
-    _stored: ClassVar[tuple[str, ...]] = (*LatentGridModel._stored, "memory_", "noise_parameters_")
+    _stored: ClassVar[Kinds] = {
+        **LatentGridModel._stored,
+        "memory_": nothing | part("Memory", floors="n_features_in_"),
+        "noise_parameters_": NOISE_PARAMETERS,
+    }
     _added: ClassVar[dict[str, Any]] = LatentGridModel._added | {"memory_": None, "noise_parameters_": {}}
     _accept_missing: ClassVar[bool] = True
     _takes_blocks: ClassVar[bool] = True
@@ -432,13 +438,14 @@ class GTM(LatentGridModel):
     def _kept_spread(self) -> ColumnSpread:
         if self.memory_ is None:
             return super()._kept_spread()
-        return streams.spread_of_memory(self.memory_, self.n_features_in_)
+        return self.memory_.spread  # type: ignore[no-any-return]
 
     def _restore(self) -> None:
-        with explain_misfits():
-            super()._restore()
+        super()._restore()
+        with explain_misfits("noise_parameters_"):
             parameters = self._parameters()
-            if self.memory_ is not None:
+        if self.memory_ is not None:
+            with explain_misfits("memory_"):
                 self._model = streams.restore_memory(self._model, self.memory_, parameters)
 
     def __sklearn_is_fitted__(self) -> bool:

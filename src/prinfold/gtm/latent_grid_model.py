@@ -16,14 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import with_callbacks
-from prinfold.base.file_requirements import require_parts
+from prinfold.base.file_requirements import explain_misfits, require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.basis_maps.bases import carries_prior
+from prinfold.basis_maps.bases import BASIS, carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import LATENTS
 from prinfold.basis_maps.linear_geometry import linear_geometry
 from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
+from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.geometry.folds import Folds
 from prinfold.gtm import fitting
 from prinfold.gtm import model as gtm
@@ -68,19 +69,21 @@ R = TypeVar("R")
 class LatentGridModel(PrincipalManifold):
     """A mixture on a grid of latent nodes: fitted, it has ``_model``, ``weights_``, ``offset_`` and the noise."""
 
-    _stored: ClassVar[tuple[str, ...]] = (
-        *PrincipalManifold._stored,
-        "basis_",
-        "weights_",
-        "offset_",
-        "noise_variance_",
-        "node_mass_",
-    )
+    _stored: ClassVar[Kinds] = {
+        **PrincipalManifold._stored,
+        "basis_": BASIS,
+        "weights_": numbers("M", "n_features_in_"),
+        "offset_": numbers("n_features_in_"),
+        "noise_variance_": positive,
+        "node_mass_": nothing
+        | numbers("latent_.n_nodes", least=0)
+        | numbers("latent_.n_nodes", "n_features_in_", least=0),
+    }
     _added: ClassVar[dict[str, Any]] = {"node_mass_": None}
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1, 32),
         "nodes": nothing | axis_counts | instance_of(LatentSpace, np.ndarray, words="an array or latent space"),
-        "basis": nothing | axis_counts | Constraint(lambda v: hasattr(v, "bind"), "a basis object"),
+        "basis": nothing | axis_counts | BASIS,
         "width": real(0, above=True),
         "latent": nothing | one_of(LATENTS) | instance_of(LatentSpace, words="a latent space"),
         "regularization": nothing | real(0),
@@ -447,11 +450,13 @@ class LatentGridModel(PrincipalManifold):
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
-        surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
-        require_parts(map_parts(self, (len(surface.penalty_mask), self._n_predictors())))
-        require_parts({"a finite surface": bool(np.isfinite(surface.nodes(self.weights_)).all())})
+        with explain_misfits("latent_ and basis_"):
+            surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
+        require_parts(map_parts(self, len(surface.penalty_mask)))
+        require_parts({"weights_ of a finite surface": bool(np.isfinite(surface.nodes(self.weights_)).all())})
         self._model = self._remake_model(surface, self._kept_spread())
         if carries_prior(self.basis_):
+            require_parts({"a basis_ with a length_scale": self.basis_.length_scale is not None})
             self._model = with_process_prior(self._model, self.basis_, 1.0, penalized=self.basis_.variance is None)
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
@@ -461,12 +466,3 @@ class LatentGridModel(PrincipalManifold):
     def _kept_spread(self) -> ColumnSpread:
         """How far the data spread of which a file knows no more than the model."""
         return spread_of_model(float(np.min(self.noise_variance_)), self.n_features_in_)
-
-    def _n_predictors(self) -> int:
-        """How many columns the weights have."""
-        return int(self.n_features_in_)
-
-    def _noise_parts(self) -> dict[str, bool]:
-        """Conditions on the noise in a file, in words, and whether they hold."""
-        variance = self.noise_variance_
-        return {"a finite noise variance above zero": type(variance) is float and 0 < variance < np.inf}

@@ -22,7 +22,6 @@ from prinfold.gtm import model as gtm
 from prinfold.gtm.evidence_training import with_found_prior
 from prinfold.gtm.fitting import GivenRows
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.gtm.recipe import TrainingJob
 from prinfold.gtm.trainers.online import Online, OnlineStream, after_blocks, in_blocks
 from prinfold.gtm.trainers.stream_memory import Memory, make_memory, with_gaps
@@ -149,21 +148,13 @@ def _warn_about_drift(moved: FloatArray, given: GivenRows, precision: float) -> 
 # --------------------------------------------------------------------------------------------------- model files
 
 
-def spread_of_memory(memory: Any, n_columns: int) -> ColumnSpread:
-    """How far the columns of the rows spread that the stream began with."""
-    sound = isinstance(memory, Memory) and memory.sound(n_columns)
-    require_parts({"a memory with floors above zero, one for each column": sound})
-    spread: ColumnSpread = memory.spread
-    return spread
-
-
 def restore_memory(model: gtm.GTMModel, memory: Memory, parameters: Parameters) -> gtm.GTMModel:
     """The model as the stream left it; sums that are not of its noise are refused."""
     if memory.freedom > 0:
         penalty: Any = model.penalty  # the prior of a process, which alone has a freedom
         model = replace(model, penalty=replace(penalty, freedom=memory.freedom))
     takes_gaps = replace(model, noise=model.noise.with_gaps()) if memory.gaps else model
-    require_parts({"sums of its own noise": memory.fits(takes_gaps, parameters)})
+    require_parts({"a memory_ with statistics of its own noise": memory.fits(takes_gaps, parameters)})
     return model
 
 

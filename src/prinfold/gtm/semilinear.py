@@ -13,6 +13,7 @@ from prinfold._typing import FloatArray, RandomState
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import save, storable
+from prinfold.files.kinds import Kinds, part
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.noise.recipes import AXES, LowRankNoise
@@ -69,7 +70,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     (400, 2)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = ("gtm_",)
+    _stored: ClassVar[Kinds] = {"gtm_": part("GTM", n_features_in_="n_features_in_")}
     _constraints: ClassVar[dict[str, Constraint]] = {
         "gtm": nothing | instance_of(GTM, words="a GTM"),
         "n_linear": integer(1),
@@ -305,10 +306,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        inner = getattr(self, "gtm_", None)
-        fitted = isinstance(inner, GTM) and hasattr(inner, "latent_") and "loadings" in inner.noise_parameters_
-        suits = fitted and inner is not None and inner.n_features_in_ == self.n_features_in_
-        require_parts({"a fitted GTM with straight directions, of as many columns": suits})
+        require_parts({"a gtm_ with straight directions": "loadings" in self.gtm_.noise_parameters_})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "gtm_")

@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.base.file_requirements import is_finite_array, require_parts, training_parts
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, part
 from prinfold.geometry.projection_starts import graph_starts
 from prinfold.kernel_manifolds.domain_thresholds import THRESHOLDS, Contour, make_threshold
 from prinfold.kernel_manifolds.surface import KernelMap
@@ -59,7 +60,13 @@ class KernelManifold(PrincipalManifold):
     ``latent_``, ``embedding_``, ``values_`` and ``offset_``. It has parameters ``kernel`` and ``threshold``.
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*PrincipalManifold._stored, "embedding_", "values_", "offset_")
+    _stored: ClassVar[Kinds] = {
+        **PrincipalManifold._stored,
+        "latent_": part("Cloud"),
+        "embedding_": numbers("n", "latent_.n_columns"),
+        "values_": numbers("latent_.centers", "D"),
+        "offset_": numbers("D"),
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {"kernel": one_of(tuple(PROFILES)), "threshold": THRESHOLD}
     kernel: str
     threshold: Any
@@ -174,19 +181,11 @@ class KernelManifold(PrincipalManifold):
 
     def _file_requirements(self) -> dict[str, bool]:
         """Requirements on a model read from a file, and whether each holds; later ones may rely on earlier ones."""
-        latent: Any = self.latent_
-        if type(latent) is not Cloud:
-            return {"latent points with a density": False}
-        m, D, Q = len(latent.centers), self._n_value_columns(), latent.n_columns
-        embedding = np.asarray(self.embedding_)
-        placed = is_finite_array(self.embedding_) and embedding.ndim == 2 and embedding.shape[1] == Q
+        D = self._n_value_columns()
         return {
-            f"values of shape {(m, D)}": is_finite_array(self.values_, (m, D)),
-            f"an offset of shape {(D,)}": is_finite_array(self.offset_, (D,)),
-            f"an embedding of {Q} columns inside the latent domain": placed
-            and bool(latent.domain.contains(embedding).all()),
-            **training_parts(self),
-            "a history as long as its iterations": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
+            f"values_ of {D} columns, as the table or span_ has": self.values_.shape[1] == D,
+            "an embedding_ inside the latent domain": bool(self.latent_.domain.contains(self.embedding_).all()),
+            "a history_ as long as n_iter_": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
         }
 
 

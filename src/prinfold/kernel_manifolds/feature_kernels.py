@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
@@ -18,6 +18,7 @@ from scipy.linalg import eigh
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers
 
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 """Kernel values (n, m) between the rows of two tables."""
@@ -77,6 +78,13 @@ class Span:
     basis : (n, r) array
         U Λ^(−½), with U Λ Uᵀ the centred kernel matrix of the training rows.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "rows": numbers("n", "D"),
+        "column_mean": numbers("n"),
+        "share": numbers("n", least=0),
+        "basis": numbers("n", "r"),
+    }
 
     rows: FloatArray
     column_mean: FloatArray

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base.file_requirements import require_parts
+from prinfold.base.file_requirements import explain_misfits
 from prinfold.base.unique_rows import Unique
 from prinfold.exceptions import Advice, Message, NoPreimageError
+from prinfold.files.kinds import Kinds, part
 from prinfold.geometry.projection import Projection
 from prinfold.kernel_manifolds.feature_kernels import (
     KERNEL_NAMES,
@@ -34,7 +35,10 @@ class FeatureSpaceManifold(TrainedKernelManifold):
     distances from it need nothing else. Points in data space do: they are refused, or approximate on request.
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*TrainedKernelManifold._stored, "span_")
+    _stored: ClassVar[Kinds] = {
+        **TrainedKernelManifold._stored,
+        "span_": nothing | part("Span", rows="latent_.centers"),
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         **TrainedKernelManifold._constraints,
         "feature_kernel": nothing | one_of((*KERNEL_NAMES, _PRECOMPUTED)) | Constraint(callable, "a function"),
@@ -116,12 +120,11 @@ class FeatureSpaceManifold(TrainedKernelManifold):
 
     def _file_requirements(self) -> dict[str, bool]:
         """Requirements on a model read from a file: coordinates in feature space belong to its latent points."""
-        require_parts(super()._file_requirements())
-        span: Any = self.span_
-        m = len(self.latent_.centers)
-        fits = type(span) is Span and {len(span.rows), len(span.column_mean), len(span.share), len(span.basis)} == {m}
-        named = self.feature_kernel is None if span is None else self.feature_kernel is not None
-        return {"a feature space that fits its kernel and latent points": named and (span is None or fits)}
+        named = (self.feature_kernel is None) == (self.span_ is None)
+        if named and self.span_ is not None and not self._is_precomputed():
+            with explain_misfits("span_, feature_kernel and feature_params"):
+                self._features().coordinates(np.zeros((1, self.n_features_in_)))
+        return {"a span_ that fits its feature_kernel": named, **super()._file_requirements()}
 
     def _nearest(self, table: FloatArray) -> Projection:
         return super()._nearest(table if self.span_ is None else self._features().coordinates(table))

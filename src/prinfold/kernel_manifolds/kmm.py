@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.base import clone
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base.file_requirements import require_parts
 from prinfold.base.unique_rows import Unique
 from prinfold.exceptions import DegenerateWarning
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number, numbers, part, positive
 from prinfold.kernel_manifolds import kmm_training
 from prinfold.kernel_manifolds.fitting import TrainedKernelManifold
 from prinfold.kernel_manifolds.kmm_table import Residuals, join
@@ -124,14 +124,14 @@ class KMM(TrainedKernelManifold):
     (300, 3)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (
-        *TrainedKernelManifold._stored,
-        "parameters_",
-        "data_bandwidth_",
-        "latent_bandwidth_",
-        "candidates_",
-        "noise_level_",
-    )
+    _stored: ClassVar[Kinds] = {
+        **TrainedKernelManifold._stored,
+        "parameters_": numbers("latent_.centers", "latent_.n_columns"),
+        "data_bandwidth_": positive,
+        "latent_bandwidth_": positive,
+        "candidates_": part("Residuals"),
+        "noise_level_": number,
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         **TrainedKernelManifold._constraints,
         "init": one_of(STARTS)
@@ -275,17 +275,6 @@ class KMM(TrainedKernelManifold):
             self.latent_bandwidth,
             self.leave_one_out,
         )
-
-    def _file_requirements(self) -> dict[str, bool]:
-        require_parts(super()._file_requirements())
-        shape = self.latent_.centers.shape
-        parameters = np.asarray(self.parameters_)
-        return {
-            f"parameters of shape {shape}": parameters.shape == shape and bool(np.isfinite(parameters).all()),
-            "finite bandwidths above zero": all(
-                type(h) is float and 0 < h < np.inf for h in (self.data_bandwidth_, self.latent_bandwidth_)
-            ),
-        }
 
 
 def select_kmm(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number, numbers, sequence_of, text, whole_numbers
 from prinfold.kernel_manifolds.starts import candidate_label
+from prinfold.validation.settings import nothing
 
 _TIE_RELATIVE_RESIDUAL = 1e-6
 """Relative difference below which residuals are equal, and the earlier candidate is taken."""
@@ -41,6 +44,18 @@ class Residuals:
     levels : array of shape (C,), default=None
         Residuals that the noise alone would leave, estimated from each candidate; None where they were not needed.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "names": sequence_of(text, "C"),
+        "dimensions": whole_numbers("C", least=1),
+        "neighbors": whole_numbers("C", least=0),
+        "data_bandwidths": numbers("C"),
+        "latent_bandwidths": numbers("C"),
+        "residuals": numbers("C"),
+        "variance": number,
+        "failures": sequence_of(text),
+        "levels": nothing | numbers("C"),
+    }
 
     names: tuple[str, ...]
     dimensions: IntArray

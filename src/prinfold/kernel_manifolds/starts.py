@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from prinfold.base.starting_points import (
 )
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, sequence_of, text, whole_numbers
 from prinfold.kernel_manifolds.start_scales import Error, ErrorOf, NeighborFloor, ScaledCoordinates, ScaleSearch
 from prinfold.numerics.radial_kernels import Profile
 
@@ -76,6 +77,15 @@ class Candidates:
     failures : tuple of str
         Why the other embeddings gave no candidate.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "names": sequence_of(text, "C"),
+        "neighbors": whole_numbers("C", least=0),
+        "scales": numbers("C", "Q"),
+        "start_errors": numbers("C"),
+        "errors": numbers("C"),
+        "failures": sequence_of(text),
+    }
 
     names: tuple[str, ...]
     neighbors: IntArray

@@ -12,6 +12,7 @@ from prinfold.base.starting_points import evenly_by_radius
 from prinfold.base.unique_rows import Unique, keep_every_row, unique_rows
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number, part
 from prinfold.kernel_manifolds import latent_descent, ukr_training
 from prinfold.kernel_manifolds.domain_thresholds import Contour
 from prinfold.kernel_manifolds.feature_kernels import Features
@@ -124,12 +125,12 @@ class UKR(FeatureSpaceManifold):
     (300, 1)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (
-        *FeatureSpaceManifold._stored,
-        "candidates_",
-        "homotopy_",
-        "noise_level_",
-    )
+    _stored: ClassVar[Kinds] = {
+        **FeatureSpaceManifold._stored,
+        "candidates_": part("Candidates"),
+        "homotopy_": nothing | part("Homotopy"),
+        "noise_level_": number,
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         **FeatureSpaceManifold._constraints,
         "init": one_of(("auto", *STARTS))

@@ -8,6 +8,7 @@ training ends by default is what we add to the paper's scheme; see the benchmark
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -15,6 +16,7 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers
 from prinfold.kernel_manifolds.latent_descent import RegressionProblem, train_latent_points
 from prinfold.loops import Descent, StoppingRule, StopReason
 
@@ -73,6 +75,13 @@ def contract_to_density(problem: RegressionProblem, X: FloatArray, threshold: fl
 @dataclass(frozen=True, eq=False)
 class Homotopy:
     """Path of a homotopy: error, steps and least density of a latent point at each density threshold, all (T,)."""
+
+    _kinds: ClassVar[Kinds] = {
+        "thresholds": numbers("S"),
+        "errors": numbers("S"),
+        "steps": numbers("S"),
+        "densities": numbers("S"),
+    }
 
     thresholds: FloatArray
     errors: FloatArray

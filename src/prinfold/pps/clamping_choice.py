@@ -22,17 +22,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers
 from prinfold.geometry.roughness import bending
 from prinfold.loops import StopReason
 from prinfold.metrics import roughness
 from prinfold.rows.rows import Rows, dense
+from prinfold.validation.settings import integer
 
 _CLAMPINGS = (0.2, 0.35, 0.5, 0.7, 1.0)
 _LARGEST = 2.0
@@ -89,6 +91,16 @@ class Selection:
     weights : array of shape (F,)
         Total weight of each fold.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "clampings": numbers("A"),
+        "strengths": numbers("L"),
+        "own": integer(0),
+        "errors": numbers("F", "A", "L"),
+        "projection_errors": numbers("F", "A", "L"),
+        "roughnesses": numbers("F", "A", "L"),
+        "weights": numbers("F"),
+    }
 
     clampings: FloatArray
     strengths: FloatArray

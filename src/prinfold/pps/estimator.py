@@ -13,6 +13,7 @@ from prinfold.basis_maps.bases import carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, part, positive
 from prinfold.gtm import model as gtm
 from prinfold.gtm.fitting import assemble, fit_map, make_job, map_attributes, model_for, plain_recipe, train_map
 from prinfold.gtm.gaussian_process_training import ProcessTrainer
@@ -51,6 +52,10 @@ def _warn_about_no_directions_across(model: PPS) -> list[str]:
     words = f"a surface of {dimension} dimension(s) in {n_columns} column(s) has no directions across it"
     advice = Advice("n_components", words="lower {}"), Advice("clamping", 1)
     return [Message(f"{words}, so that its noise is isotropic", *advice)]
+
+
+_PER_NODE = positive | numbers("latent_.n_nodes", above=0)
+"""A number for all nodes, or one for each."""
 
 
 @fill_parameter_docs
@@ -146,7 +151,13 @@ class PPS(LatentGridModel):
     (300, 2)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*LatentGridModel._stored, "clamping_", "across_", "selection_")
+    _stored: ClassVar[Kinds] = {
+        **LatentGridModel._stored,
+        "noise_variance_": _PER_NODE,
+        "clamping_": _PER_NODE,
+        "across_": _PER_NODE,
+        "selection_": nothing | part("Selection"),
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         **LatentGridModel._constraints,
         "clamping": real(0, above=True) | one_of((*LEARNED, "select")),
@@ -325,14 +336,6 @@ class PPS(LatentGridModel):
         found: Parameters = self._model.noise.restore(self.weights_, self.noise_variance_, factors)
         return found
 
-    def _noise_parts(self) -> dict[str, bool]:
-        shapes = ((), (self.latent_.n_nodes,))
-        return {
-            "finite noise variances above zero": _is_positive(self.noise_variance_, shapes),
-            "finite variances above zero along the surface and across it": _is_positive(self.clamping_, shapes)
-            and _is_positive(self.across_, (np.shape(self.clamping_),)),
-        }
-
 
 def pps_attributes(job: TrainingJob, state: gtm.FittedState, selection: Selection | None = None) -> dict[str, Any]:
     """Fitted attributes of a principal surface; where the noise is round it is 1 along and across."""
@@ -357,11 +360,3 @@ def fit_from_gtm(recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
     start = model.noise.initial(found["weights_"], 1.0 / found["noise_variance_"])
     interrupted = first.outcome.reason is StopReason.INTERRUPTED
     return train_map(recipe, TrainingJob(model, job.rows, found["basis_"]), start, run, interrupted=interrupted)
-
-
-def _is_positive(value: Any, shapes: tuple[tuple[int, ...], ...]) -> bool:
-    """Whether a number or array read from a file is of one of the shapes, finite and above zero."""
-    array = np.asarray(value)
-    if array.dtype.kind != "f" or array.shape not in shapes:
-        return False
-    return bool(np.isfinite(array).all() and (array > 0).all())

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from html import escape
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from prinfold.exceptions import InvalidParameterError
 from prinfold.explorer import Page, page_target
-from prinfold.explorer.packing import asset, pack
+from prinfold.explorer.packing import asset, fill_page
 from prinfold.plot.inputs import RowClasses, row_marks, row_names
 from prinfold.reporting import sections, writing
 from prinfold.reporting.measurements import Study, study
@@ -134,17 +132,14 @@ _SCENE_HTML = (
 def _page(found: Study, body: str, scene: dict[str, Any] | str, title: str) -> str:
     data = {"scene": None if isinstance(scene, str) else scene}
     parts = {
-        "version": version("prinfold"),
         "title": escape(title),
         "about": escape(sections.opening_sentence(found)),
         "links": "".join(f'<a href="#{name}">{words}</a>' for name, words in _LINKS.items()),
-        "style": asset("style.css") + _asset_text("report.css"),
         "body": body,
-        # Nothing within the data may end the script that it is in.
-        "data": json.dumps(pack(data), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
-        "script": "\n".join((*(asset(name) for name in _SCRIPTS), _asset_text("scene.js"))),
     }
-    return _asset_text("report.html").format(**parts)
+    script = "\n".join((*(asset(name) for name in _SCRIPTS), _asset_text("scene.js"), _asset_text("start.js")))
+    style = asset("style.css") + _asset_text("report.css")
+    return fill_page(_asset_text("report.html"), data, style=style, script=script, **parts)
 
 
 def _folder(figures: Any) -> Path | None:

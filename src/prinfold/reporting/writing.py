@@ -78,7 +78,7 @@ def figures(pictures: Iterable[Picture], names: dict[str, str]) -> str:
 def meter(share: float) -> str:
     """A bar for a share between nothing and all."""
     width = 100.0 * float(np.clip(share, 0.0, 1.0))
-    return f'<span class="pf-meter"><span style="width:{width:.1f}%"></span></span>'
+    return f'<svg class="pf-meter" aria-hidden="true"><rect width="{width:.1f}%" height="100%" rx="3"/></svg>'
 
 
 def histogram(values: FloatArray, words: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.base.callbacks import with_callbacks
-from prinfold.base.file_requirements import is_finite_array, require_parts, training_parts
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.starting_points import column_variances, observed_mean, weighted_mean
 from prinfold.basis_maps.default_sizes import GRIDS, LATENTS, make_map_latent
 from prinfold.exceptions import (
@@ -22,6 +22,7 @@ from prinfold.exceptions import (
     warn_caller,
 )
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.latent import LatentSpace
 from prinfold.loops import Scheduled, run_fixed_point
 from prinfold.rows.rows import as_rows, filled
@@ -146,15 +147,15 @@ class SOM(SOMVerbs):
     (196,)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (
-        *SOMVerbs._stored,
-        "codebook_",
-        "width_",
-        "cell_means_",
-        "cell_mass_",
-        "node_mass_",
-        "offset_",
-    )
+    _stored: ClassVar[Kinds] = {
+        **SOMVerbs._stored,
+        "codebook_": numbers("latent_.n_nodes", "n_features_in_"),
+        "width_": positive,
+        "cell_means_": numbers("latent_.n_nodes", "n_features_in_"),
+        "cell_mass_": numbers("latent_.n_nodes", 1, least=0) | numbers("latent_.n_nodes", "n_features_in_", least=0),
+        "node_mass_": numbers("latent_.n_nodes", least=0),
+        "offset_": numbers("n_features_in_"),
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1, 32),
         "nodes": nothing | axis_counts | instance_of(LatentSpace, words="a latent space"),
@@ -367,17 +368,5 @@ class SOM(SOMVerbs):
     def _restore(self) -> None:
         """Rebuild the surface, which files do not hold, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
-        K, D = self.latent_.n_nodes, self.n_features_in_
-        mass = self.cell_mass_
-        requirements = {
-            f"vectors and means of shape ({K}, {D})": is_finite_array(self.codebook_, (K, D))
-            and is_finite_array(self.cell_means_, (K, D)),
-            f"an offset of shape ({D},)": is_finite_array(self.offset_, (D,)),
-            "a mass of at least zero for each node": is_finite_array(self.node_mass_, (K,))
-            and (is_finite_array(mass, (K, 1)) or is_finite_array(mass, (K, D)))
-            and bool((mass >= 0).all() and (mass > 0).any(axis=0).all()),
-            "a width above zero": type(self.width_) is float and 0 < self.width_ < np.inf,
-            **training_parts(self),
-        }
-        require_parts(requirements)
+        require_parts({"a cell_mass_ above zero in each column": bool((self.cell_mass_ > 0).any(axis=0).all())})
         self._model = self._make_map(dict(vars(self)))

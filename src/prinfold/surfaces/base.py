@@ -10,15 +10,16 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.base.callbacks import with_callbacks
-from prinfold.base.file_requirements import require_parts
+from prinfold.base.file_requirements import explain_misfits, require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import centered_rows, weighted_places
+from prinfold.basis_maps.bases import BASIS
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_latent
 from prinfold.basis_maps.linear_geometry import linear_geometry
 from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
-from prinfold.latent import Lattice
+from prinfold.files.kinds import Kinds, numbers, part, text
 from prinfold.loops import StoppingRule, run_fixed_point
 from prinfold.surfaces.projected_regression import (
     MOST_COMPONENTS,
@@ -53,7 +54,14 @@ class RegressedManifold(PrincipalManifold):
     anything is computed.
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*PrincipalManifold._stored, "basis_", "weights_", "offset_", "start_")
+    _stored: ClassVar[Kinds] = {
+        **PrincipalManifold._stored,
+        "latent_": part("Lattice"),
+        "basis_": BASIS,
+        "weights_": numbers("M", "n_features_in_"),
+        "offset_": numbers("n_features_in_"),
+        "start_": text,
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1, MOST_COMPONENTS),
         "nodes": nothing | axis_counts,
@@ -169,10 +177,10 @@ class RegressedManifold(PrincipalManifold):
     def _restore(self) -> None:
         """Make the map again, and refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        n, latent = self.n_features_in_, self.latent_
-        mapped = isinstance(latent, Lattice) and isinstance(self.basis_, type(self._make_basis()))
-        require_parts({"a map of a lattice": mapped})
-        self._model = BasisMap(latent, self.basis_.bind(latent))
-        shape = len(self._model.penalty_mask), n
-        fits = np.shape(self.weights_) == shape and np.shape(self.offset_) == (n,)
-        require_parts({f"weights of shape {shape} and an offset in {n} columns": fits})
+        require_parts({"a basis_ of its own": isinstance(self.basis_, type(self._make_basis()))})
+        with explain_misfits("latent_ and basis_"):
+            self._model = BasisMap(self.latent_, self.basis_.bind(self.latent_))
+        n_weights = len(self._model.penalty_mask)
+        require_parts(
+            {f"weights_ with {n_weights} rows, as basis_ has functions on latent_": len(self.weights_) == n_weights}
+        )

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.elastic_net import ElasticNetBasis
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number
 from prinfold.loops import Last
 from prinfold.surfaces import principal_surface_training
 from prinfold.surfaces.base import RegressedManifold
@@ -83,7 +84,7 @@ class PrincipalSurface(RegressedManifold):
     (196, 2)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*RegressedManifold._stored, "penalty_")
+    _stored: ClassVar[Kinds] = {**RegressedManifold._stored, "penalty_": number}
     _constraints: ClassVar[dict[str, Constraint]] = {
         **RegressedManifold._constraints,
         "penalty": nothing | real(0, above=True),

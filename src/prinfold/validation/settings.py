@@ -25,6 +25,8 @@ class Constraint:
     """The words of each alternative, where there are several."""
 
     def __or__(self, other: Constraint) -> Constraint:
+        if not isinstance(other, Constraint):
+            return NotImplemented
         parts = (*(self.parts or (self.words,)), *(other.parts or (other.words,)))
         return Constraint(lambda v: self.test(v) or other.test(v), _either(parts), self.names + other.names, parts)
 

@@ -23,6 +23,8 @@ STANDARD = Path("-")
 
 _WHOLE = 2.0**53
 
+_FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
+
 
 def sibling_file(path: Path, ending: str) -> Path:
     """A file beside another, of the same name but for its ending."""
@@ -93,7 +95,7 @@ def _text_writer(separator: str) -> Callable[[Path, dict[str, Any]], None]:
 
 def _write_rows(file: TextIO, columns: dict[str, Any], separator: str) -> None:
     writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(_plain_text, columns))
     writer.writerows(zip(*(_text_cells(each) for each in columns.values()), strict=True))
 
 
@@ -101,10 +103,25 @@ def _text_cells(column: Any) -> list[Any]:
     """Cells as text has them: whole numbers without a point, nothing where there is nothing."""
     values = np.asarray(column)
     if values.dtype.kind != "f":
-        return ["" if each is None else each for each in values.tolist()]
+        return ["" if each is None else _plain_text(each) for each in values.tolist()]
     there = values[np.isfinite(values)]
     whole = len(there) > 0 and bool((np.abs(there) < _WHOLE).all() and (there == np.round(there)).all())
     return ["" if np.isnan(each) else int(each) if whole and np.isfinite(each) else each for each in values.tolist()]
+
+
+def _plain_text(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula and runs: text that begins as one stands behind an apostrophe."""
+    if not isinstance(cell, str) or not cell.startswith(_FORMULA_MARKS) or _is_number(cell):
+        return cell
+    return f"'{cell}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _write_arrow(module: str, function: str) -> Callable[[Path, dict[str, Any]], None]:

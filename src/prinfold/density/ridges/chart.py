@@ -21,6 +21,8 @@ from prinfold.density.ridges.chart_patches import Patches, fit_patches
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, InvalidParameterError, Message, warn_caller
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, part, whole_numbers
+from prinfold.files.latent_kinds import LATENT_SPACE
 from prinfold.geometry.projection import Projection, project_to_surface
 from prinfold.geometry.projection_starts import Footholds, graph_starts
 from prinfold.latent import Cloud
@@ -58,6 +60,8 @@ class RidgeChart:
     piece : array of shape (m,)
         Which piece each node belongs to, the largest first.
     """
+
+    _kinds: ClassVar[Kinds] = {"latent": LATENT_SPACE, "patches": part("Patches"), "piece": whole_numbers("m", least=0)}
 
     latent: Cloud
     patches: Patches

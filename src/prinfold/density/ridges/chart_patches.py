@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -20,6 +21,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.density.ridges.chart_nodes import Sheet
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.numerics.radial_kernels import PROFILES
 
 _PROFILE = PROFILES["triweight"]
@@ -45,6 +47,12 @@ class Patches:
 
     Kernels are zero from ``bandwidth`` on. Where none reaches, the nearest patch goes on.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "centers": numbers("m", "d"),
+        "coefficients": numbers("m", "P", "D"),
+        "bandwidth": positive,
+    }
 
     centers: FloatArray
     coefficients: FloatArray

@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.base.callbacks import with_callbacks
+from prinfold.base.file_requirements import TRAINING, require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import Unique, unique_rows
+from prinfold.density.densities import STORED_BANDWIDTH
 from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe, EstimatedDensity
 from prinfold.density.ridges.coordinates import Coordinates, make_coordinates
 from prinfold.density.ridges.mean_shift import (
@@ -24,6 +26,7 @@ from prinfold.density.ridges.mean_shift import (
     RidgeWalk,
     Status,
     density_floor,
+    flows_in,
     select_ridge_rows,
 )
 from prinfold.density.ridges.normals import NORMALS
@@ -31,6 +34,7 @@ from prinfold.density.ridges.verbs import RidgeVerbs
 from prinfold.density.row_spaces import SPACES, RowSpace
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, Message, warn_caller
 from prinfold.files import storable
+from prinfold.files.kinds import ANY, Kinds, number, numbers, part, record_of, whole_numbers
 from prinfold.geometry.projection import Projection
 from prinfold.latent import LatentSpace
 from prinfold.loops import Arrived, Outcome, StopReason, run_fixed_point
@@ -168,18 +172,22 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     (500, 1)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (
-        "flow_",
-        "space_",
-        "bandwidth_",
-        "places_",
-        "status_",
-        "min_length_",
-        "n_iter_",
-        "converged_",
-        "stop_reason_",
-        "history_",
-    )
+    _stored: ClassVar[Kinds] = {
+        "flow_": part("Flow"),
+        "space_": part("Flat", "Globe"),
+        "bandwidth_": STORED_BANDWIDTH,
+        "places_": record_of(
+            numbers("n", "flow_.density.n_columns"),
+            numbers("n", "flow_.density.n_columns", "flow_.dimension"),
+            numbers("n", ANY),
+            numbers("n"),
+            whole_numbers("n", least=0),
+            whole_numbers("n", least=0),
+        ),
+        "status_": whole_numbers("rows", least=0),
+        "min_length_": number,
+        **TRAINING,
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1),
         "bandwidth": BANDWIDTH,
@@ -426,6 +434,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
+        require_parts({"a flow_ in the space_ of its columns": flows_in(self.flow_, self.space_, self.n_features_in_)})
         self.places_ = FlowResult(*self.places_)
         self._model = _LazyCoordinates(self.flow_, self.places_, self.min_length_)
 

@@ -15,10 +15,12 @@ from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.density.row_spaces import Globe
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, part, whole_numbers
 from prinfold.geometry.curves import EvenCurve, by_arc_length
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.latent.arc_strands import Strands
+from prinfold.validation.settings import nothing
 
 _KNOT_STEPS = 0.5
 """Distance between knots of a branch, in steps of the net: an eighth of a bandwidth."""
@@ -51,6 +53,16 @@ class RidgeGraph(Strands):
     where each branch begins and ends, −1 for a closed one. A branch begins at its denser half; a closed one at its
     densest node, towards the denser half. Where rows are places on a ``globe``, points are such too.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "latent": part("Branches"),
+        "points": numbers("latent.n_nodes", "D"),
+        "tangents": numbers("latent.n_nodes", "D"),
+        "log_density": numbers("latent.n_nodes"),
+        "places": numbers("V", "D"),
+        "ends": whole_numbers("latent.n_branches", 2, least=-1),
+        "globe": nothing | part("Globe"),
+    }
 
     log_density: FloatArray
     places: FloatArray

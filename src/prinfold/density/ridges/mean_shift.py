@@ -15,18 +15,20 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.density.densities import Density, Derivatives, resampled
+from prinfold.density.densities import STORED_DENSITY, Density, Derivatives, resampled
 from prinfold.density.masks import Edge
 from prinfold.density.ridges.normals import InverseCovariance, Normal
 from prinfold.density.row_spaces import Globe, RowSpace
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, any_float, numbers, part
 from prinfold.rows.rows import for_each_block
+from prinfold.validation.settings import flag, integer, nothing, real
 
 _BLOCK_ROWS, _BLOCK_NUMBERS = 2**14, 2**21
 """Most rows that move together, and most numbers in their Hessians: what a thread holds at once."""
@@ -140,6 +142,21 @@ class Flow:
     the log density below which there is none to speak of, and ``box`` (2, D) the corners of all rows. ``sphere`` keeps
     places on itself, where rows are on one, and ``edge`` tells where something could have been observed.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "density": STORED_DENSITY,
+        "dimension": integer(0),
+        "normal": part("InverseCovariance", "Hessian")
+        | part("NeighborCovariance", rows="density.rows", rows__T="density.n_columns"),
+        "newton": flag,
+        "max_iter": integer(0),
+        "tol": real(0),
+        "min_gap": real(0),
+        "floor": any_float,
+        "box": nothing | numbers(2, "density.n_columns"),
+        "sphere": nothing | part("Globe"),
+        "edge": nothing | part("Edge"),
+    }
 
     density: Density
     dimension: int
@@ -388,3 +405,8 @@ def mesh_starts(flow: Flow, rows: FloatArray) -> FloatArray:
 
 STARTS: dict[str, Callable[[Flow, FloatArray], FloatArray]] = {"data": data_starts, "mesh": mesh_starts}
 """Starting points by name, made from the training rows."""
+
+
+def flows_in(flow: Flow, space: RowSpace, n_columns: int) -> bool:
+    """Whether a flow, as a file has it, goes through the places of a space of so many columns."""
+    return flow.sphere == space.round and space.enter(np.zeros((1, n_columns))).shape[1] == flow.density.n_columns

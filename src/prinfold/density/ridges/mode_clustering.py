@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.file_requirements import require_parts
 from prinfold.base.unique_rows import unique_rows
+from prinfold.density.densities import STORED_BANDWIDTH
 from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe
-from prinfold.density.ridges.mean_shift import STEPS, Flow, FlowResult, Status
+from prinfold.density.ridges.mean_shift import STEPS, Flow, FlowResult, Status, flows_in
 from prinfold.density.ridges.modes import Modes, find_modes, label_rows
 from prinfold.density.row_spaces import SPACES, RowSpace
 from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
 from prinfold.files import save, storable
+from prinfold.files.kinds import Kinds, numbers, part, whole_numbers
 from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, integer, one_of, random_state, real
@@ -94,17 +96,17 @@ class ModeClustering(ClusterMixin, BaseEstimator):
     array([100.,  60.])
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (
-        "labels_",
-        "places_",
-        "mode_log_density_",
-        "mode_weight_",
-        "status_",
-        "flow_",
-        "space_",
-        "bandwidth_",
-        "n_iter_",
-    )
+    _stored: ClassVar[Kinds] = {
+        "flow_": part("Flow"),
+        "labels_": whole_numbers("n", least=-1),
+        "places_": numbers("k", "flow_.density.n_columns"),
+        "mode_log_density_": numbers("k"),
+        "mode_weight_": numbers("k", least=0),
+        "status_": whole_numbers("n", least=0),
+        "space_": part("Flat", "Globe"),
+        "bandwidth_": STORED_BANDWIDTH,
+        "n_iter_": integer(0),
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         "bandwidth": BANDWIDTH,
         "space": one_of(tuple(SPACES)),
@@ -277,13 +279,12 @@ class ModeClustering(ClusterMixin, BaseEstimator):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        k, D = np.shape(self.modes_)
+        k = len(self.places_)
         sound = {
-            "modes with a column for each of the table's": self.n_features_in_ == D and k > 0,
-            "a density for each mode": np.shape(self.mode_log_density_) == (k,),
-            "a weight for each mode": np.shape(self.mode_weight_) == (k,),
-            "a climb": type(self.flow_).__name__ == "Flow" and self.flow_.dimension == 0,
-            "a label for each row": bool(np.isin(self.labels_, np.arange(-1, k)).all()),
+            "places_": k > 0,
+            "a flow_ in the space_ of its columns": flows_in(self.flow_, self.space_, self.n_features_in_),
+            "a flow_ to points": self.flow_.dimension == 0,
+            "labels_ of its modes": bool((self.labels_ < k).all()),
         }
         require_parts(sound)
 

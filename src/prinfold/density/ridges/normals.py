@@ -20,6 +20,8 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray
 from prinfold.density.densities import Derivatives
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers
+from prinfold.validation.settings import flag, integer
 
 
 class Normal(Protocol):
@@ -58,6 +60,8 @@ class Hessian:
 @dataclass(frozen=True, eq=False)
 class NeighborCovariance:
     """Minus the covariance of the ``n_neighbors`` nearest ``rows`` (m, D) of x, about their mean or about x."""
+
+    _kinds: ClassVar[Kinds] = {"rows": numbers("n", "D"), "n_neighbors": integer(1), "about_mean": flag}
 
     own: ClassVar[bool] = False
     rows: FloatArray

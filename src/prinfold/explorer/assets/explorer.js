@@ -113,7 +113,8 @@ function mount(root, packed, told = () => {}, keys = root) {
   }
   function scale(words, [low, high], stops) {
     const colours = stops.map((c) => `rgb(${c.join(",")})`).join(",");
-    const bar = element("span", { class: "pf-scale", role: "img", "aria-label": "low to high", style: `background:linear-gradient(90deg,${colours})` });
+    const bar = element("span", { class: "pf-scale", role: "img", "aria-label": "low to high" });
+    bar.style.background = `linear-gradient(90deg,${colours})`; // not an attribute, which the page's own policy forbids
     return element("span", { class: "pf-key" }, `${words}: ${shown(low)}`, bar, shown(high));
   }
   function swatch(style) {

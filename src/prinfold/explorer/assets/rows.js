@@ -13,7 +13,11 @@ function choicesOf(page) {
 }
 
 // What a file of rows needs: quotes where a field has commas, quotes or line ends.
-const csvField = (value) => (/[",\r\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+const csvField = (value) => (/[",\r\n]/.test(plainText(value)) ? `"${plainText(value).replaceAll('"', '""')}"` : plainText(value));
+
+// A spreadsheet takes text that begins so for a formula and runs it; behind an apostrophe it is text. Numbers stay numbers.
+const plainText = (value) => (/^[=+\-@\t\r]/.test(String(value)) && !NUMBER.test(String(value)) ? `'${value}` : String(value));
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?Infinity$/i;
 
 function csvOf(page, rows) {
   const Q = page.latentRows.shape[1];

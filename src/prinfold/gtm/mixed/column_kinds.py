@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
@@ -23,6 +23,8 @@ from scipy.special import expit, logsumexp, softmax
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, sequence_of
+from prinfold.validation.settings import integer, one_of
 
 _NEWTON_STEPS = 3
 _HALVINGS = 30
@@ -100,6 +102,11 @@ SIZE_FACTOR = "size_factor"
 @dataclass(frozen=True)
 class Layout:
     """Which predictors belong to which column: ``kinds`` and how many predictors each column has, ``widths``."""
+
+    _kinds: ClassVar[Kinds] = {
+        "kinds": sequence_of(one_of((*KINDS, SIZE_FACTOR)), "D"),
+        "widths": sequence_of(integer(0), "D"),
+    }
 
     kinds: tuple[str, ...]
     widths: tuple[int, ...]

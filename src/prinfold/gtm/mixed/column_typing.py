@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -16,7 +16,9 @@ import scipy.sparse
 from prinfold._typing import FloatArray
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, join_names
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, part, sequence_of, text
 from prinfold.gtm.mixed.column_kinds import KINDS, SIZE_FACTOR, Layout
+from prinfold.validation.settings import Constraint, flag, one_of
 
 _SHOWN = 6
 """Levels that a text names."""
@@ -48,10 +50,22 @@ class RawColumn(NamedTuple):
         return self.values[~missing]
 
 
+_LEVEL = Constraint(lambda v: isinstance(v, str | int | float | bool), "text or a number")
+
+
 @storable
 @dataclass(frozen=True)
 class Column:
     """A column as it was taken: its kind, the levels it has, why, and the type it had in a frame."""
+
+    _kinds: ClassVar[Kinds] = {
+        "name": text,
+        "kind": one_of((*KINDS, SIZE_FACTOR)),
+        "levels": sequence_of(_LEVEL),
+        "why": text,
+        "dtype": text,
+        "whole": flag,
+    }
 
     name: str
     kind: str
@@ -81,6 +95,8 @@ class Column:
 @dataclass(frozen=True, repr=False)
 class Columns:
     """The columns of a table, in order; ``frame`` is the library of the frame that they came in, if they did."""
+
+    _kinds: ClassVar[Kinds] = {"columns": sequence_of(part("Column")), "frame": text}
 
     columns: tuple[Column, ...]
     frame: str = ""

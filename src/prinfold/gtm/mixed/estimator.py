@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
-from prinfold.base.file_requirements import require_parts
+from prinfold.base.file_requirements import explain_misfits, require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, part
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
@@ -23,10 +24,9 @@ from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.gtm.mixed.column_nodes import MixedNodes, mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
-from prinfold.gtm.mixed.column_typing import Columns
 from prinfold.gtm.mixed.starts import inform_noise, link_start
 from prinfold.gtm.mixed.tables import MixedTables
-from prinfold.gtm.model_files import explain_misfits
+from prinfold.gtm.model_files import NOISE_PARAMETERS
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
@@ -148,7 +148,12 @@ class MixedGTM(MixedTables):
         "dispersion": one_of(("column", "shared")) | real(0, above=True),
         "unseen": one_of(("error", "missing")),
     }
-    _stored: ClassVar[tuple[str, ...]] = (*LatentGridModel._stored, "noise_parameters_", "columns_")
+    _stored: ClassVar[Kinds] = {
+        "columns_": part("Columns", columns="n_features_in_"),
+        **LatentGridModel._stored,
+        "weights_": numbers("M", "columns_.layout.n_predictors"),
+        "noise_parameters_": NOISE_PARAMETERS,
+    }
     noise_parameters_: dict[str, Any]
 
     def __init__(
@@ -388,15 +393,10 @@ class MixedGTM(MixedTables):
         # Means are not linear in the weights.
         return SurfaceGeometry(self.latent_, self._point, self._jacobian, self._model.surface.basis.detail)
 
-    def _n_predictors(self) -> int:
-        return self.columns_.layout.n_predictors
-
     def _restore(self) -> None:
-        columns: Any = self.columns_
-        known = isinstance(columns, Columns) and len(columns) == self.n_features_in_ and columns.sound
-        require_parts({"a kind for each column": known})
+        require_parts({"columns_ with the levels that their kinds have": self.columns_.sound})
         super()._restore()
-        with explain_misfits():
+        with explain_misfits("noise_parameters_"):
             self._parameters()
 
     def __sklearn_tags__(self) -> Any:

@@ -14,6 +14,7 @@ from prinfold.base.callbacks import with_callbacks
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, mapping_of, part
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.fitting import FEWEST_ROWS, GivenRows, rows_that_count
 from prinfold.gtm.mixture.hierarchy import ROOT, HierarchyVerbs
@@ -298,21 +299,11 @@ class GTMMixture(MixtureVerbs):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        maps: Any = self.maps_
-        shares: Any = self.mixing_
-        atlas: Any = self.latent_
-        fitted = isinstance(maps, list) and len(maps) > 0 and all(type(each) is GTM for each in maps)
+        pairs = zip(self.latent_.charts, self.maps_, strict=True)
         sound = {
-            "fitted GTMs of its columns": fitted
-            and all(hasattr(each, "latent_") and each.n_features_in_ == self.n_features_in_ for each in maps),
-            "a share for each map": isinstance(shares, np.ndarray)
-            and shares.shape == (len(maps),)
-            and bool((shares >= 0).all())
-            and bool(np.isclose(shares.sum(), 1.0)),
-            "an atlas of its maps": fitted
-            and isinstance(atlas, Atlas)
-            and len(atlas.charts) == len(maps)
-            and all(np.array_equal(a.nodes, b.latent_.nodes) for a, b in zip(atlas.charts, maps, strict=True)),
+            "maps_": len(self.maps_) > 0,
+            "a mixing_ that adds up to 1": bool(np.isclose(self.mixing_.sum(), 1.0)),
+            "a latent_ that is the atlas of its maps_": all(np.array_equal(a.nodes, b.latent_.nodes) for a, b in pairs),
         }
         require_parts(sound)
 
@@ -356,7 +347,7 @@ class GTMHierarchy(HierarchyVerbs):
     [(0, 0), (0, 1), (0, 2)]
     """
 
-    _stored: ClassVar[tuple[str, ...]] = ("levels_",)
+    _stored: ClassVar[Kinds] = {"levels_": mapping_of(part("GTMMixture", n_features_in_="n_features_in_"))}
     _constraints: ClassVar[dict[str, Constraint]] = {
         "mixture": nothing | instance_of(GTMMixture, words="a GTMMixture"),
     }
@@ -391,8 +382,4 @@ class GTMHierarchy(HierarchyVerbs):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        levels: Any = self.levels_
-        mixtures = isinstance(levels, dict) and all(type(each) is GTMMixture for each in levels.values())
-        require_parts(
-            {"fitted mixtures of its columns, each below a map of another": mixtures and self._hangs_together()}
-        )
+        require_parts({"levels_ of which each lies below a map of another": self._hangs_together()})

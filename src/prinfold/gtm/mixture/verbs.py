@@ -24,6 +24,7 @@ from prinfold.exceptions import (
     UnsupportedInputError,
     warn_caller,
 )
+from prinfold.files.kinds import Kinds, numbers, part, sequence_of
 from prinfold.geometry.projection import Projection
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
@@ -47,7 +48,12 @@ _FEW_ROWS = 1.0
 class MixtureVerbs(PrincipalManifold):
     """Verbs of a fitted mixture; it has ``maps_``, ``mixing_`` and ``latent_``, the atlas of its maps."""
 
-    _stored: ClassVar[tuple[str, ...]] = (*PrincipalManifold._stored, "maps_", "mixing_")
+    _stored: ClassVar[Kinds] = {
+        **PrincipalManifold._stored,
+        "latent_": part("Atlas"),
+        "maps_": sequence_of(part("GTM", n_features_in_="n_features_in_"), "latent_.charts"),
+        "mixing_": numbers("latent_.charts", least=0),
+    }
     _accept_sparse: ClassVar[bool] = True
     _accept_missing: ClassVar[bool] = True
     latent_: Atlas

@@ -14,6 +14,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number, numbers, positive
 from prinfold.gtm.noise.protocol import RowStatistics
 from prinfold.numerics.small_matrices import at, pairs, unpacked
 
@@ -28,6 +29,17 @@ class FactorStatistics(RowStatistics):
     Σ r ρ E[g] tᵀ. Where errors are known P is 2, and what comes second is with ρ² in place of ρ. ``square`` is
     Σ ρ² t², ``seen`` counts what was measured, and ``trusted`` is Σ ρ.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "moments": numbers("pairs", "K"),
+        "second": numbers("groups", "pairs", 1, "K"),
+        "first": numbers("groups", "factors", "D", "K"),
+        "square": number,
+        "seen": number,
+        "trusted": number,
+        "log_likelihood": number,
+        "total": positive,
+    }
 
     masses: ClassVar[None] = None
 

@@ -13,13 +13,14 @@ number for each column.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number, numbers, positive
 from prinfold.gtm.noise.protocol import (
     NO_FLOOR,
     Capabilities,
@@ -155,6 +156,19 @@ class CellStatistics(RowStatistics):
     are found; ``squares`` and ``products`` (K, D) are Σ r ρ² and Σ r ρ² t, and ``square`` (D,) is Σ ρ² t², with which
     the noise is; ``seen`` (D,) counts what was measured, and ``trusted`` (D,) is Σ ρ.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "mass": numbers("K"),
+        "masses": numbers("K", "columns"),
+        "moment": numbers("K", "D"),
+        "squares": numbers("K", "columns of squares"),
+        "products": numbers("K", "columns of products"),
+        "square": numbers("columns with a variance"),
+        "seen": numbers("columns with a variance"),
+        "trusted": numbers("columns with a variance"),
+        "log_likelihood": number,
+        "total": positive,
+    }
 
     mass: FloatArray
     masses: FloatArray

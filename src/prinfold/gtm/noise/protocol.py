@@ -24,6 +24,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number, numbers, positive
 from prinfold.gtm.node_bounds import Balls
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.softmax import Exponential
@@ -315,6 +316,14 @@ class Statistics(RowStatistics):
     ``mass`` (K,) is the diagonal of G (3.14), ``moment`` (K, D) is RᵀT, ``square`` is Σ w‖t‖²,
     ``log_likelihood`` is Σ w log p(t) and ``total`` is Σ w, all under the parameters of the E-step.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "mass": numbers("K"),
+        "moment": numbers("K", "D"),
+        "square": number,
+        "log_likelihood": number,
+        "total": positive,
+    }
 
     masses: ClassVar[None] = None
 

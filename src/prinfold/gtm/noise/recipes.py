@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.basis_maps.bases import BASIS
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_basis
 from prinfold.exceptions import InvalidParameterError
@@ -241,7 +242,7 @@ class VaryingNoise:
     needs: ClassVar[NoiseNeeds] = NoiseNeeds()
 
     def __post_init__(self) -> None:
-        functions = nothing | axis_counts | Constraint(lambda v: hasattr(v, "bind"), "a basis object")
+        functions = nothing | axis_counts | BASIS
         check_recipe(self, precision=flag, mixing=flag, basis=functions, ridge=real(0, above=True))
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> SmoothNoise:

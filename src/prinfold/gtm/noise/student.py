@@ -18,7 +18,7 @@ responsibilities times E[u]; ν is found from E[ln u] − E[u] alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
@@ -27,6 +27,7 @@ from scipy.special import digamma, gammaln
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number
 from prinfold.gtm.noise.per_cell import (
     CellNoise,
     CellParameters,
@@ -172,6 +173,8 @@ class StudentStatistics(CellStatistics):
 
     ``logs`` is Σ r (E[ln u] − E[u]).
     """
+
+    _kinds: ClassVar[Kinds] = {**CellStatistics._kinds, "logs": number}
 
     logs: float
 

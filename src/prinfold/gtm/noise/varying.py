@@ -11,7 +11,7 @@ known errors are as in :mod:`prinfold.gtm.noise.per_cell`, with a variance for e
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
@@ -20,6 +20,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.bases import BoundBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number, numbers, positive
 from prinfold.gtm.noise.per_cell import MeasuredCells, as_cells, mixture_moments
 from prinfold.gtm.noise.protocol import (
     Capabilities,
@@ -137,6 +138,19 @@ class VaryingStatistics(RowStatistics):
     and ``products`` (K, D) are Σ r ρ² and Σ r ρ² t, ``square`` (K,) is Σ r ρ² t² over all columns; ``counts`` (K,)
     counts what was measured, and ``untrusted`` (K,) is Σ r (1 − ρ) over it.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "mass": numbers("K"),
+        "masses": numbers("K", "columns"),
+        "moment": numbers("K", "D"),
+        "squares": numbers("K", "columns of squares"),
+        "products": numbers("K", "columns of products"),
+        "square": numbers("K"),
+        "counts": numbers("K"),
+        "untrusted": numbers("K"),
+        "log_likelihood": number,
+        "total": positive,
+    }
 
     mass: FloatArray
     masses: FloatArray

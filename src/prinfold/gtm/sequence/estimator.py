@@ -13,6 +13,7 @@ from prinfold.base.callbacks import with_callbacks
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.gtm.fitting import FEWEST_ROWS, assemble, given_places, initial_parameters, noise_attributes
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.recipe import Recipe, TrainingJob
@@ -159,14 +160,14 @@ class GTMSequence(SequenceVerbs):
         "strength": real(0, above=True),
         "initial": one_of(("uniform", "learned")),
     }
-    _stored: ClassVar[tuple[str, ...]] = (
-        *(name for name in SequenceVerbs._stored if name != "memory_"),
-        "jump_",
-        "reach_",
-        "move_shares_",
-        "local_moves_",
-        "initial_",
-    )
+    _stored: ClassVar[Kinds] = {
+        **{name: kind for name, kind in SequenceVerbs._stored.items() if name != "memory_"},
+        "jump_": positive,
+        "reach_": integer(0),
+        "move_shares_": numbers("C", above=0),
+        "local_moves_": nothing | numbers("P", above=0),
+        "initial_": numbers("latent_.n_nodes", above=0),
+    }
     _added: ClassVar[dict[str, Any]] = {k: v for k, v in SequenceVerbs._added.items() if k != "memory_"}
     _checks: ClassVar[tuple[Check, ...]] = (_warn_about_jumps,)
     trainer = "batch"
@@ -389,13 +390,11 @@ class GTMSequence(SequenceVerbs):
         moves = moves_on(self.latent_, self.reach_)
         kinds, local = self.move_shares_, self.local_moves_
         sound = {
-            "a jump above 0 and at most 1": type(self.jump_) is float and 0 < self.jump_ <= 1,
-            f"{len(moves.kinds)} shares of steps that add up to 1": _are_shares(kinds, len(moves.kinds)),
-            f"{self.latent_.n_nodes} shares of nodes that add up to 1": _are_shares(
-                self.initial_, self.latent_.n_nodes
-            ),
-            "steps of each node that add up to 1": local is None
-            or (_are_positive(local, len(moves.node)) and np.allclose(moves.per_node(local), 1.0)),
+            "a jump_ of at most 1": self.jump_ <= 1,
+            f"{len(moves.kinds)} move_shares_ that add up to 1": _are_shares(kinds, len(moves.kinds)),
+            "an initial_ that adds up to 1": _are_shares(self.initial_, self.latent_.n_nodes),
+            "local_moves_ of each node that add up to 1": local is None
+            or (len(local) == len(moves.node) and np.allclose(moves.per_node(local), 1.0)),
         }
         require_parts(sound)
         local = shared_steps(moves, kinds) if local is None else local
@@ -407,14 +406,5 @@ def _has_steps(rows: Rows) -> bool:
     return isinstance(rows, SequenceRows) and len(rows.cuts) <= rows.n_rows
 
 
-def _are_positive(values: Any, n: int) -> bool:
-    return (
-        isinstance(values, np.ndarray)
-        and values.dtype.kind == "f"
-        and values.shape == (n,)
-        and bool((values > 0).all())
-    )
-
-
-def _are_shares(values: Any, n: int) -> bool:
-    return _are_positive(values, n) and bool(np.isclose(values.sum(), 1.0))
+def _are_shares(values: FloatArray, n: int) -> bool:
+    return len(values) == n and bool(np.isclose(values.sum(), 1.0))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, numbers, part, positive
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.per_cell import CellStatistics
 from prinfold.gtm.noise.protocol import Statistics
 from prinfold.gtm.noise.recipes import ColumnSpread
+from prinfold.validation.settings import flag, real
 
 
 @storable
@@ -23,6 +25,18 @@ class Memory:
     ``gaps`` says whether the sums are those of a noise that takes gaps; ``freedom`` is the number of weights that the
     rows decide, where the penalty is the prior of a process, which takes them off the degrees of freedom of the noise.
     """
+
+    _kinds: ClassVar[Kinds] = {
+        "statistics": part(
+            "Statistics", "CellStatistics", "StudentStatistics", "VaryingStatistics", "FactorStatistics"
+        ),
+        "seen": positive,
+        "floor": positive,
+        "floors": numbers("D", above=0),
+        "scale": numbers("D", least=0),
+        "gaps": flag,
+        "freedom": real(0),
+    }
 
     statistics: Any
     seen: float
@@ -36,17 +50,6 @@ class Memory:
     def spread(self) -> ColumnSpread:
         """How far data spread, as the noise was told."""
         return ColumnSpread(self.floor, self.floors, self.scale)
-
-    def sound(self, n_columns: int) -> bool:
-        """Whether the floors are above zero, and one for each column."""
-        arrays = self.floors, self.scale
-        return (
-            [type(each) for each in (self.floor, self.seen, self.freedom, self.gaps)] == [float, float, float, bool]
-            and self.freedom >= 0
-            and all(getattr(each, "dtype", np.dtype(bool)).kind == "f" for each in arrays)
-            and all(each.shape == (n_columns,) for each in arrays)
-            and bool(self.floor > 0 and (self.floors > 0).all() and (self.scale >= 0).all())
-        )
 
     def fits(self, model: GTMModel, parameters: Any) -> bool:
         """Whether these are sums of that model, of no rows or of many."""

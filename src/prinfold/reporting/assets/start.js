@@ -1,0 +1,1 @@
+window.prinfold = report(document.body, JSON.parse(document.getElementById("prinfold-data").textContent));
