@@ -211,9 +211,15 @@ def test_models_come_back_from_files(classifier, regressor, pipes, tmp_path):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda fitted: fitted.update(classes_={"$strings": ["a", "a", "b"]}), "classes, each once"),
-        (lambda fitted: fitted.update(classes_={"$strings": ["a", "b", "c"]}), "a landscape of its classes"),
-        (lambda fitted: fitted.update(n_features_in_=3), "a fitted map of its columns"),
+        (
+            lambda fitted: fitted.update(classes_={"$strings": ["a", "a", "b"]}),
+            "different classes",
+        ),
+        (lambda fitted: fitted.update(classes_={"$strings": ["a", "b", "c"]}), "a landscape_ of its classes_"),
+        (
+            lambda fitted: fitted.update(n_features_in_=3),
+            "surface_ in the file is a GTM, but must be",
+        ),
     ],
 )
 def test_parts_of_a_file_that_do_not_fit_are_refused(classifier, tmp_path, change, match):
@@ -228,7 +234,7 @@ def test_a_landscape_of_other_targets_is_refused(regressor, tmp_path):
     regressor.save(tmp_path / "r.prinfold")
     body, arrays = dismantle(tmp_path / "r.prinfold")
     body["model"]["fitted"]["$dict"]["n_outputs_"] = 3
-    with pytest.raises(CorruptModelFileError, match="a landscape of its targets"):
+    with pytest.raises(CorruptModelFileError, match="a landscape_ of n_outputs_ targets"):
         load(forge(tmp_path / "r.prinfold", body, arrays))
 
 

@@ -257,9 +257,9 @@ def test_a_monitor_comes_back_from_a_file(monitor, rows, tmp_path):
 @pytest.mark.parametrize(
     ("name", "change", "match"),
     [
-        ("node_shares_", lambda a: a[:-1], "a share for each node"),
-        ("noise_scale_", lambda a: 0 * a, "a noise level for each column"),
-        ("reference_", lambda a: a[:, :2], "measures of rows"),
+        ("node_shares_", lambda a: a[:-1], "SurfaceMonitor.node_shares_ in the file"),
+        ("noise_scale_", lambda a: 0 * a, "SurfaceMonitor.noise_scale_ in the file .* above 0"),
+        ("reference_", lambda a: a[:, :2], "SurfaceMonitor.reference_ in the file"),
     ],
 )
 def test_parts_of_a_file_that_do_not_fit_are_refused(monitor, tmp_path, name, change, match):

@@ -428,10 +428,10 @@ def spoil_recipe(body):
 @pytest.mark.parametrize(
     ("spoil", "error", "words"),
     [
-        (spoil_share, CorruptModelFileError, "a share for each class"),
-        (spoil_surface, CorruptModelFileError, "a surface for each class"),
-        (spoil_number, CorruptModelFileError, "a surface for each class"),
-        (spoil_columns, CorruptModelFileError, "a surface for each class"),
+        (spoil_share, CorruptModelFileError, "class_prior_ in the file is 0.5, but must be"),
+        (spoil_surface, CorruptModelFileError, "surfaces_ in the file is a list"),
+        (spoil_number, CorruptModelFileError, "surfaces_ in the file is a list"),
+        (spoil_columns, CorruptModelFileError, "surfaces_ in the file is a list"),
         (spoil_recipe, UnknownModelError, "'Lattice', which this version"),
     ],
 )

@@ -294,10 +294,10 @@ def test_files_of_earlier_versions_have_no_sums(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"floor": 0.0}, "floors above zero"),
-        ({"floors": np.ones(3)}, "floors above zero"),
-        ({"seen": -1.0}, "sums of its own noise"),
-        ({"gaps": True}, "sums of its own noise"),
+        ({"floor": 0.0}, "memory_.floor in the file is 0.0, but must be a finite number above 0"),
+        ({"floors": np.ones(3)}, "D = 3 as in floors"),
+        ({"seen": -1.0}, "memory_.seen in the file is -1.0"),
+        ({"gaps": True}, "statistics of its own noise"),
     ],
     ids=str,
 )
@@ -314,5 +314,5 @@ def test_files_whose_sums_have_other_shapes(tmp_path):
     sums = model.memory_.statistics
     model.memory_ = replace(model.memory_, statistics=replace(sums, mass=sums.mass[:5]))
     model.save(tmp_path / "m.prinfold")
-    with pytest.raises(CorruptModelFileError, match="sums of its own noise"):
+    with pytest.raises(CorruptModelFileError, match=r"statistics\.moment in the file .*K = 5 as in mass"):
         load(tmp_path / "m.prinfold")

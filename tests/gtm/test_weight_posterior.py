@@ -149,7 +149,7 @@ def test_a_file_with_masses_that_make_no_sense_is_refused(tmp_path):
     model = GTM(1, nodes=5, basis=2, max_iter=2, tol=0.0).fit(wave(20))
     model.node_mass_ = model.node_mass_[:3]
     model.save(tmp_path / "m.prinfold")
-    with pytest.raises(CorruptModelFileError, match="a mass of at least zero for each node"):
+    with pytest.raises(CorruptModelFileError, match=r"GTM\.node_mass_ in the file"):
         load(tmp_path / "m.prinfold")
 
 

@@ -246,12 +246,12 @@ def test_points_each_on_their_own_are_the_surface():
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"values_": np.zeros((3, 3))}, "values of shape"),
-        ({"offset_": np.zeros(2)}, "offset of shape"),
-        ({"embedding_": np.zeros((80, 2))}, "embedding of 1 columns"),
+        ({"values_": np.zeros((3, 3))}, "values_ in the file"),
+        ({"offset_": np.zeros(2)}, "offset_ in the file"),
+        ({"embedding_": np.zeros((80, 2))}, r"embedding_ in the file .* latent_\.n_columns = 1"),
         ({"embedding_": np.full((80, 1), 1e3)}, "inside the latent domain"),
         ({"history_": {"objective": [1.0, 2.0]}}, "history"),
-        ({"latent_": None}, "latent points"),
+        ({"latent_": None}, "latent_ in the file is None, but must be a Cloud"),
         ({"stop_reason_": "done"}, "reason"),
     ],
 )

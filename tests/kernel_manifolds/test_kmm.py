@@ -257,8 +257,8 @@ def test_settings_that_make_no_sense_are_refused(settings, match):
 @pytest.mark.parametrize(
     ("name", "value", "match"),
     [
-        ("parameters_", np.zeros((3, 2)), "parameters of shape"),
-        ("data_bandwidth_", 0.0, "finite bandwidths above zero"),
+        ("parameters_", np.zeros((3, 2)), "KMM.parameters_ in the file"),
+        ("data_bandwidth_", 0.0, "KMM.data_bandwidth_ in the file is 0.0, but must be a finite number above 0"),
     ],
 )
 def test_a_file_whose_parts_do_not_fit_is_refused(tmp_path, name, value, match):

@@ -12,7 +12,7 @@ from prinfold import datasets
 from prinfold.base import starting_points as initialise
 from prinfold.density.class_densities import LeaveOneOut
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.files import _decode, _encode
+from prinfold.files import _decode, _encode, _Source
 from prinfold.kernel_manifolds import starts as candidates
 from prinfold.kernel_manifolds.objective import KernelRegression, make_target
 from prinfold.kernel_manifolds.start_scales import NeighborFloor
@@ -346,7 +346,7 @@ def test_the_table_prints_itself_and_can_be_stored():
     assert text.count("← chosen") == 1
     assert repr(table).startswith("Candidates(isomap (")
     arrays: dict[str, np.ndarray] = {}
-    back = _decode(_encode(table, "table", arrays), arrays)
+    back = _decode(_encode(table, "table", arrays), _Source(arrays), "table")
     assert str(back) == text
     with pytest.raises(ValueError, match="do not fit together"):
         Candidates(("a",), np.zeros(2), np.zeros((2, 1)), np.zeros(2), np.zeros(2))

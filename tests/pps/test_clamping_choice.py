@@ -392,7 +392,7 @@ def test_parts_that_do_not_fit_together_are_refused(tmp_path):
     object.__setattr__(table, "weights", np.ones(2))
     model.selection_ = table
     save(model, tmp_path / "model.prinfold")
-    with pytest.raises(CorruptModelFileError, match="do not fit together"):
+    with pytest.raises(CorruptModelFileError, match=r"PPS\.selection_\.weights in the file"):
         load(tmp_path / "model.prinfold")
 
 

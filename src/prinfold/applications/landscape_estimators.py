@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray
 from prinfold.applications import landscapes
 from prinfold.applications.base import MapLandscape, fitted_map, row_responsibilities
-from prinfold.applications.landscapes import ClassLandscape, PropertyLandscape
 from prinfold.base.class_posteriors import class_priors, class_shares
+from prinfold.base.file_requirements import require_parts
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, class_names, numbers, part
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -162,15 +162,9 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         check_is_fitted(self)
         return self._mix_by_responsibility(X, self.landscape_.probabilities)
 
-    def _file_requirements(self) -> dict[str, bool]:
-        prior = np.asarray(self.class_prior_)
-        return {
-            **super()._file_requirements(),
-            "classes, each once": len(self.classes_) == len(set(self.classes_.tolist())) > 0,
-            "a probability for each class": prior.shape == (len(self.classes_),) and bool((prior >= 0).all()),
-            "a landscape of its classes": isinstance(self.landscape_, ClassLandscape)
-            and np.array_equal(self.landscape_.classes, self.classes_),
-        }
+    def _restore(self) -> None:
+        super()._restore()
+        require_parts({"a landscape_ of its classes_": np.array_equal(self.landscape_.classes, self.classes_)})
 
 
 @fill_parameter_docs
@@ -291,12 +285,9 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         check_is_fitted(self)
         return self._as_given(super().support(X))
 
-    def _file_requirements(self) -> dict[str, bool]:
-        return {
-            **super()._file_requirements(),
-            "a landscape of its targets": isinstance(self.landscape_, PropertyLandscape)
-            and len(self.landscape_.scale) == max(self.n_outputs_, 1),
-        }
+    def _restore(self) -> None:
+        super()._restore()
+        require_parts({"a landscape_ of n_outputs_ targets": len(self.landscape_.scale) == max(self.n_outputs_, 1)})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -110,5 +110,5 @@ def test_files(tmp_path):
     np.testing.assert_array_equal(again.predict(X), model.labels_)
     np.testing.assert_array_equal(again.modes_, model.modes_)
     again.labels_ = again.labels_ + 7
-    with pytest.raises(CorruptModelFileError, match="a label for each row"):
+    with pytest.raises(CorruptModelFileError, match="labels_ of its modes"):
         again._restore()

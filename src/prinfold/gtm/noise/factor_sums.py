@@ -14,9 +14,10 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.files import storable
-from prinfold.files.kinds import Kinds, number, numbers, positive
+from prinfold.files.kinds import ANY, Kinds, number, numbers
 from prinfold.gtm.noise.protocol import RowStatistics
 from prinfold.numerics.small_matrices import at, pairs, unpacked
+from prinfold.validation.settings import real
 
 
 @storable
@@ -32,13 +33,13 @@ class FactorStatistics(RowStatistics):
 
     _kinds: ClassVar[Kinds] = {
         "moments": numbers("pairs", "K"),
-        "second": numbers("groups", "pairs", 1, "K"),
+        "second": numbers("groups", "pairs", ANY, "K"),
         "first": numbers("groups", "factors", "D", "K"),
         "square": number,
         "seen": number,
         "trusted": number,
         "log_likelihood": number,
-        "total": positive,
+        "total": real(0),
     }
 
     masses: ClassVar[None] = None

@@ -20,7 +20,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
-from prinfold.files.kinds import Kinds, number, numbers, positive
+from prinfold.files.kinds import Kinds, number, numbers
 from prinfold.gtm.noise.protocol import (
     NO_FLOOR,
     Capabilities,
@@ -33,6 +33,7 @@ from prinfold.gtm.noise.protocol import (
     positive_array,
 )
 from prinfold.gtm.penalties import Penalty
+from prinfold.validation.settings import real
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class CellStatistics(RowStatistics):
         "seen": numbers("columns with a variance"),
         "trusted": numbers("columns with a variance"),
         "log_likelihood": number,
-        "total": positive,
+        "total": real(0),
     }
 
     mass: FloatArray

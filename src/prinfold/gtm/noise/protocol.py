@@ -24,11 +24,12 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
-from prinfold.files.kinds import Kinds, number, numbers, positive
+from prinfold.files.kinds import Kinds, number, numbers
 from prinfold.gtm.node_bounds import Balls
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.softmax import Exponential
 from prinfold.rows.rows import Rows
+from prinfold.validation.settings import real
 
 P = TypeVar("P", bound="Parameters")
 B = TypeVar("B")
@@ -322,7 +323,7 @@ class Statistics(RowStatistics):
         "moment": numbers("K", "D"),
         "square": number,
         "log_likelihood": number,
-        "total": positive,
+        "total": real(0),
     }
 
     masses: ClassVar[None] = None

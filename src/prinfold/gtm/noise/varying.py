@@ -20,7 +20,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.bases import BoundBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
-from prinfold.files.kinds import Kinds, number, numbers, positive
+from prinfold.files.kinds import Kinds, number, numbers
 from prinfold.gtm.noise.per_cell import MeasuredCells, as_cells, mixture_moments
 from prinfold.gtm.noise.protocol import (
     Capabilities,
@@ -33,6 +33,7 @@ from prinfold.gtm.noise.protocol import (
 )
 from prinfold.gtm.penalties import Penalty
 from prinfold.numerics.newton import newton_ascent
+from prinfold.validation.settings import real
 
 
 class VaryingNodes(NamedTuple):
@@ -149,7 +150,7 @@ class VaryingStatistics(RowStatistics):
         "counts": numbers("K"),
         "untrusted": numbers("K"),
         "log_likelihood": number,
-        "total": positive,
+        "total": real(0),
     }
 
     mass: FloatArray

@@ -30,7 +30,7 @@ class Memory:
         "statistics": part(
             "Statistics", "CellStatistics", "StudentStatistics", "VaryingStatistics", "FactorStatistics"
         ),
-        "seen": positive,
+        "seen": real(0),
         "floor": positive,
         "floors": numbers("D", above=0),
         "scale": numbers("D", least=0),
@@ -54,7 +54,7 @@ class Memory:
     def fits(self, model: GTMModel, parameters: Any) -> bool:
         """Whether these are sums of that model, of no rows or of many."""
         empty = model.noise.at_nodes(model.surface, parameters).empty_sums().statistics()
-        if type(self.statistics) is not type(empty) or not self.statistics.total > 0 or not self.seen > 0:
+        if type(self.statistics) is not type(empty):
             return False
         return all(_alike(getattr(self.statistics, f.name), getattr(empty, f.name)) for f in fields(empty))
 
