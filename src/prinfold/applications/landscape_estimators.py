@@ -15,6 +15,7 @@ from prinfold.applications.base import MapLandscape, fitted_map, row_responsibil
 from prinfold.applications.landscapes import ClassLandscape, PropertyLandscape
 from prinfold.base.class_posteriors import class_priors, class_shares
 from prinfold.files import storable
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, one_of, real
 from prinfold.validation.tables import check_labels, check_targets, rows_of, rows_with_weight
@@ -94,6 +95,7 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         self.pseudo_count = pseudo_count
         self.min_mass = min_mass
 
+    @name_failures
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the map to the rows, and the landscape to their classes.
 
@@ -219,6 +221,7 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         self.pseudo_count = pseudo_count
         self.min_mass = min_mass
 
+    @name_failures
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the map to the rows, and the landscape to their targets.
 

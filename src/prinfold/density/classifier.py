@@ -17,6 +17,7 @@ from prinfold.density.class_densities import ClassRows, class_bandwidths, class_
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import save, storable
 from prinfold.numerics.radial_kernels import PROFILES
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, flag, one_of, real
 from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
@@ -120,6 +121,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
 
     # ---------------------------------------------------------------------------------------- fitting
 
+    @name_failures
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelDensityClassifier:
         """Remember the rows of each class, and find the bandwidth.
 

@@ -186,8 +186,7 @@ def warn_about_fit(fitted: Any, found: MapOnRows) -> None:
     warn_all((words, DegenerateWarning) for check in fitted._checks for words in check(fitted))
     warn_all(about_one_row(rows))
     warn_all(about_dimension(surface.latent.dimension, rows.n_columns))
-    folds = found.folds(found.model, found.parameters)
-    if is_folded(found, folds):
+    if can_fold(found) and is_folded(found, folds := found.folds(found.model, found.parameters)):
         warn_all([about_folds(folds)])
     warn_all(about_basis(surface, fitted.basis_))
     warn_all(about_far_modes(far_mode_share(found)))
@@ -201,7 +200,8 @@ def is_troubled(found: MapOnRows) -> bool:
 
     Columns that the noise tells apart have its units, so that those of the data do not decide.
     """
-    return is_folded(found, _folds_in_units(found)) or far_mode_share(found) > MANY_ROWS
+    folded = can_fold(found) and is_folded(found, _folds_in_units(found))
+    return folded or far_mode_share(found) > MANY_ROWS
 
 
 def node_folds(model: GTMModel, parameters: Parameters) -> Folds:
@@ -218,14 +218,13 @@ def _folds_in_units(found: MapOnRows) -> Folds:
     return find_folds(surface.node_jacobian(found.parameters.weights) / unit[:, None], None, surface.latent.edges)
 
 
-def is_folded(found: MapOnRows, folds: Folds) -> bool:
-    """Whether many rows lie on folds.
+def can_fold(found: MapOnRows) -> bool:
+    """Whether there are columns enough: a surface of more dimensions is folded everywhere, and not called so."""
+    return found.rows.n_columns >= found.model.surface.latent.dimension
 
-    Folds where no row lies are harmless: they bridge gaps between clusters. A surface of more dimensions than columns
-    is folded everywhere, and not called so.
-    """
-    if found.rows.n_columns < found.model.surface.latent.dimension:
-        return False
+
+def is_folded(found: MapOnRows, folds: Folds) -> bool:
+    """Whether many rows lie on folds; where no row lies they are harmless, and bridge gaps between clusters."""
     return bool(found.mass[folds.folded].sum() / found.mass.sum() > MANY_ON_FOLDS)
 
 

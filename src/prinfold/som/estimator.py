@@ -30,6 +30,7 @@ from prinfold.som.neighborhoods import NEIGHBORHOODS, Neighborhood
 from prinfold.som.node_surface import NodeMap, NodeWins
 from prinfold.som.schedules import Schedule, as_schedule
 from prinfold.som.verbs import SOMVerbs
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names, refuse_empty_columns
 from prinfold.validation.settings import (
@@ -211,6 +212,7 @@ class SOM(SOMVerbs):
 
     # ---------------------------------------------------------------------------------------- fitting
 
+    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train the map.

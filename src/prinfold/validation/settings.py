@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import RandomState
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, shown
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Constraint:
         """The message that refuses a value, with the name that was probably meant."""
         near = difflib.get_close_matches(value.lower(), self.names, 1) if isinstance(value, str) else []
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{name} must be {self.words}, got {value!r}{hint}"
+        return f"{name} must be {self.words}, got {shown(value)}{hint}"
 
 
 def _either(parts: Sequence[str]) -> str:
@@ -42,6 +42,10 @@ def _either(parts: Sequence[str]) -> str:
 def _is_number(value: Any, kind: type) -> bool:
     """Whether a value is a number of some kind; booleans are not numbers here."""
     return isinstance(value, kind) and not isinstance(value, bool)
+
+
+_LARGEST = float(np.finfo(float).max)
+"""A whole number beyond this, of which Python has more, becomes no float."""
 
 
 def integer(minimum: int, maximum: int | None = None) -> Constraint:
@@ -58,7 +62,7 @@ def real(minimum: float, *, above: bool = False) -> Constraint:
 
     def test(value: Any) -> bool:
         # Compared rather than asked whether finite: a whole number may be too large to become a float.
-        if not _is_number(value, numbers.Real) or not -np.inf < value < np.inf:
+        if not _is_number(value, numbers.Real) or not -_LARGEST <= value <= _LARGEST:
             return False
         return bool(value > minimum if above else value >= minimum)
 

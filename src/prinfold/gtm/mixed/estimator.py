@@ -414,11 +414,10 @@ def mixed_attributes(job: TrainingJob, state: gtm.FittedState) -> dict[str, Any]
 def mixed_folds(model: gtm.GTMModel, parameters: Parameters) -> Folds:
     """Fold and warp diagnostics at the nodes, in units of the noise."""
     noise: Any = model.noise
-    surface, latent, weights = model.surface, model.surface.latent, parameters.weights
-    eta = surface.point(latent.nodes, weights)
-    spread = noise.variances(eta, parameters)
-    levels = noise.layout.predictors("categorical")
-    spread[:, levels] = noise.means(eta)[:, levels]
-    jacobian = noise.mean_jacobian(eta, surface.jacobian(latent.nodes, weights))
+    surface, latent, nodes = model.surface, model.surface.latent, noise.at_nodes(model.surface, parameters)
+    spread, levels = nodes.variances(None), nodes.layout.predictors("categorical")
+    spread[:, levels] = means(nodes.layout, nodes.centers)[:, levels]
+    slopes = surface.jacobian(latent.nodes, parameters.weights)
+    jacobian = mean_jacobian(nodes.layout, nodes.centers, slopes)
     scaled = jacobian / np.sqrt(np.maximum(spread, np.finfo(float).tiny))[:, :, None]
     return find_folds(scaled, latent.domain.frame(latent.nodes), latent.edges)
