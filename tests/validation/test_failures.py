@@ -7,8 +7,26 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from prinfold import GTM, DensityRidge, GTMSequence, PrincipalCurve, PrincipalSurface, methods
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, NotEnoughMemoryError, PrinfoldError
+from prinfold import (
+    GTM,
+    KMM,
+    SOM,
+    DensityRidge,
+    GTMSequence,
+    OrientedPointsCurve,
+    PolygonalCurve,
+    PrincipalCurve,
+    PrincipalSurface,
+    choose,
+    methods,
+)
+from prinfold.exceptions import (
+    DegenerateWarning,
+    InvalidDataError,
+    InvalidParameterError,
+    NotEnoughMemoryError,
+    PrinfoldError,
+)
 from prinfold.rows.rows import for_each_block
 from prinfold.validation.failures import name_failures
 from prinfold.validation.tables import weights_within_reach
@@ -140,3 +158,43 @@ def test_weights_keep_their_shares_and_zeros():
     lightest = weights_within_reach(np.array([0.0, 5e-324, 2.0]))
     assert lightest[0] == 0 < np.square(lightest[1])
     assert lightest[1] + lightest[2] == 2
+
+
+# ------------------------------------------------------------------------------------------------------ settings
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GTMSequence(initial=np.array([1, 2])),
+        KMM(annealing=1e155),
+        KMM(annealing=10**30),
+        DensityRidge(mask={"a": 1}),
+        OrientedPointsCurve(bandwidth=10**400),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_absurd_settings_are_refused(model):
+    with pytest.raises(InvalidParameterError, match="must be"):
+        model.fit(X)
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-300, 1e155, 1.7e308])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(OrientedPointsCurve, "bandwidth"), (OrientedPointsCurve, "step"), (PolygonalCurve, "penalty"), (SOM, "width")],
+)
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_settings_at_the_ends_of_their_range_give_a_finite_model_or_a_name(kind, name, value):
+    try:
+        model = kind(**{name: value}, max_iter=2).fit(X)
+    except PrinfoldError:
+        return
+    assert np.isfinite(model.project(X)).all()
+
+
+@pytest.mark.parametrize("grid", [X, 1, "width", [], [1]], ids=["table", "number", "name", "empty", "list"])
+def test_a_grid_that_is_none_is_refused(grid):
+    with pytest.raises(InvalidParameterError, match="the table comes first, as in choose"):
+        choose(X, grid)

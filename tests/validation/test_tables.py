@@ -817,3 +817,43 @@ def test_nothing_is_no_table() -> None:
 def test_centres_in_one_place_are_no_basis() -> None:
     with pytest.raises(InvalidParameterError, match="scale must be a finite number above 0"):
         GaussianBasis(3, scale=0.0)
+
+
+# ------------------------------------------------------------------------------------ cells that are no numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (pd.period_range("2000", periods=60, freq="D"), r"column 'odd' holds what is no number, such as Period\("),
+        (
+            pd.interval_range(0, 60),
+            r"'odd' holds what is no number, such as Interval\(.* in row 0",
+        ),
+        (pd.Series([1.0] * 59 + [{}], dtype=object), r"such as \{\} of type dict in row 59"),
+        (pd.Series([None] * 59 + [[1]], dtype=object), r"such as \[1\] of type list in row 59"),
+        (
+            pd.Series([1] * 30 + [10**400] * 30, dtype=object),
+            r"'odd' holds a number that is too large.* in row 30",
+        ),
+    ],
+    ids=["period", "interval", "dict", "list", "large"],
+)
+@pytest.mark.parametrize("model", [GTM(), ProbabilisticCurve(), UKR()], ids=lambda model: type(model).__name__)
+def test_cells_that_are_no_numbers_are_named(model, cells, words):
+    with pytest.raises(PrinfoldError, match=words):
+        model.fit(FRAME.assign(odd=np.asarray(cells, dtype=object)))
+    if isinstance(cells, pd.PeriodIndex):
+        with pytest.raises(PrinfoldError, match=words):
+            model.fit(FRAME.assign(odd=cells))
+
+
+@pytest.mark.parametrize("Z", [[[1e200, 0.0]], [[10**400, 0.0]], [[1j, 0.0]], [["a", 0.0]], [[1.0], [1.0, 2.0]]])
+def test_latent_coordinates_beyond_reach_are_refused(plain, Z):
+    with pytest.raises(InvalidDataError, match="latent coordinates"):
+        plain.inverse_transform(Z, extrapolate=True)
+
+
+def test_errors_that_are_complex_are_refused():
+    with pytest.raises(InvalidDataError, match="errors must be real numbers, got complex ones"):
+        gtm().fit(DATA, errors=np.full(60, 1j))

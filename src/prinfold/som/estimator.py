@@ -27,7 +27,7 @@ from prinfold.loops import Scheduled, run_fixed_point
 from prinfold.rows.rows import as_rows, filled
 from prinfold.som import model
 from prinfold.som.neighborhoods import NEIGHBORHOODS, Neighborhood
-from prinfold.som.node_surface import NodeMap, NodeWins
+from prinfold.som.node_surface import NARROWEST, NodeMap, NodeWins
 from prinfold.som.schedules import Schedule, as_schedule
 from prinfold.som.verbs import SOMVerbs
 from prinfold.validation.failures import name_failures
@@ -343,7 +343,7 @@ class SOM(SOMVerbs):
         """The surface through the nodes, from the fitted attributes."""
         latent, mass = found["latent_"], found["cell_mass_"]
         width = found["width_"] * self._neighborhood().spread(latent.dimension)
-        return NodeMap(latent, NodeWins(mass, mass * (found["cell_means_"] - found["offset_"])), width)
+        return NodeMap(latent, NodeWins(mass, mass * (found["cell_means_"] - found["offset_"])), max(width, NARROWEST))
 
     def _fit_warnings(self, table: FloatArray) -> list[tuple[str, type[Warning]]]:
         """Warnings to give after a fit, each with its category."""

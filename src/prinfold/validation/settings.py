@@ -57,16 +57,17 @@ def integer(minimum: int, maximum: int | None = None) -> Constraint:
     )
 
 
-def real(minimum: float, *, above: bool = False) -> Constraint:
-    """A finite number, at least (or above) ``minimum``."""
+def real(minimum: float, *, above: bool = False, maximum: float = _LARGEST) -> Constraint:
+    """A finite number, at least (or above) ``minimum`` and at most ``maximum``."""
 
     def test(value: Any) -> bool:
         # Compared rather than asked whether finite: a whole number may be too large to become a float.
-        if not _is_number(value, numbers.Real) or not -_LARGEST <= value <= _LARGEST:
+        if not _is_number(value, numbers.Real) or not -_LARGEST <= value <= maximum:
             return False
         return bool(value > minimum if above else value >= minimum)
 
-    return Constraint(test, f"a finite number {'above' if above else 'of at least'} {minimum:g}")
+    most = "" if maximum == _LARGEST else f" and at most {maximum:g}"
+    return Constraint(test, f"a finite number {'above' if above else 'of at least'} {minimum:g}{most}")
 
 
 def one_of(options: Mapping[str, Any] | Sequence[str]) -> Constraint:

@@ -271,6 +271,10 @@ def rows_with_weight(weight: FloatArray | None, min_rows: int) -> IntArray | Non
     return kept
 
 
+_FARTHEST = 1e150
+"""Latent coordinates up to this have squares that double precision holds."""
+
+
 def check_latent(Z: Any, n_columns: int) -> FloatArray:
     """(n, Q) finite latent coordinates in float64."""
     latent = as_numbers("latent coordinates", Z)
@@ -281,6 +285,11 @@ def check_latent(Z: Any, n_columns: int) -> FloatArray:
         raise InvalidDataError(f"latent coordinates must have shape (n, {n_columns}), got {latent.shape}{hint}")
     if not np.isfinite(latent).all():
         raise InvalidDataError("latent coordinates contain NaN or infinity")
+    if (np.abs(latent) > _FARTHEST).any():
+        raise InvalidDataError(
+            f"latent coordinates hold values up to {np.abs(latent).max():.3g}, whose squares overflow; a map says "
+            f"nothing so far out, so stay within {_FARTHEST:g}"
+        )
     return latent
 
 

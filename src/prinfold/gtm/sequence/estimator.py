@@ -257,6 +257,7 @@ class GTMSequence(SequenceVerbs):
         -------
         self
         """
+        check_parameters(self, self._constraints)
         given = arrange(X, lengths, groups)
         if given.plain and self.initial != "learned":
             super().fit(X, y, sample_weight, errors=errors)
@@ -266,7 +267,6 @@ class GTMSequence(SequenceVerbs):
 
     @with_callbacks
     def _fit_sequences(self, given: Arranged, sample_weight: Any, errors: Any) -> None:
-        check_parameters(self, self._constraints)
         self._forget()
         table = self._training_table(given.X, None)
         known, order = check_errors(given.stacked(errors), table, self), given.order(table.shape[0])
