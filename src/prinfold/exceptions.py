@@ -84,6 +84,15 @@ def join_names(names: Iterable[Any], most: int = 6) -> str:
     return ", ".join(map(str, found[:most])) + (f" and {len(found) - most} more" if len(found) > most else "")
 
 
+def shown(value: Any, most: int = 200) -> str:
+    """A value as Python writes it, cut where that is long; its type where it cannot be written at all."""
+    try:
+        text = repr(value)
+    except Exception:  # a whole number of thousands of digits, or an object of others that is broken
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def quantity(n: int, noun: str) -> str:
     """``3 rows``, ``1 row``."""
     return f"{n} {noun}{'' if n == 1 else 's'}"
@@ -165,6 +174,10 @@ class NoSuchFolderError(NotWrittenError, InvalidParameterError, FileNotFoundErro
 
 class TargetIsFolderError(NotWrittenError, InvalidParameterError, IsADirectoryError):
     """The file to be written is a folder."""
+
+
+class NotEnoughMemoryError(PrinfoldError, MemoryError):
+    """The work asked for needs more memory than there is."""
 
 
 class MissingExtraError(PrinfoldError, ImportError):

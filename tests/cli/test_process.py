@@ -67,3 +67,20 @@ def test_control_c_ends_at_once(table: Path) -> None:
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Traceback" not in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX closes streams so")
+def test_standard_output_that_is_closed_is_no_error(table: Path) -> None:
+    """As ``prinfold info data.csv >&-`` would have it."""
+    command = f'"{sys.executable}" -m prinfold info {table.name} >&-'
+    done = subprocess.run(command, cwd=table.parent, env=ENVIRONMENT, stderr=subprocess.PIPE, shell=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="making links takes a privilege")
+def test_a_link_that_leads_in_a_circle_is_named(folder: Path) -> None:
+    (folder / "one.csv").symlink_to("other.csv")
+    (folder / "other.csv").symlink_to("one.csv")
+    done = run(folder, "info", "one.csv")
+    assert done.returncode == 1
+    assert "one.csv is a link to other.csv, which leads to no file; correct the link" in done.stderr

@@ -31,7 +31,7 @@ from prinfold import (
     datasets,
     report,
 )
-from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, NotWrittenError, UnsupportedInputError
 from prinfold.notebook.settings import settings_of
 from prinfold.plot.inputs import row_names
 from prinfold.reporting import scene as scenes
@@ -125,6 +125,13 @@ def test_the_page_is_the_same_each_time_and_leaves_no_figure_open(pipe: tuple[GT
     model, data = pipe
     assert report(model, data.X, None, labels=data.names).html == page.html
     assert sys.modules["matplotlib.pyplot"].get_fignums() == []
+
+
+def test_a_folder_for_figures_that_cannot_be_made_is_named(pipe: tuple[GTM, Any], tmp_path: Path) -> None:
+    model, data = pipe
+    (tmp_path / "file").touch()
+    with pytest.raises(NotWrittenError, match=r"cannot write .*inside"):
+        report(model, data.X, None, figures=tmp_path / "file" / "inside")
 
 
 def test_figures_are_written_beside_the_page(pipe: tuple[GTM, Any], tmp_path: Path) -> None:

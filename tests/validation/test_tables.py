@@ -216,7 +216,7 @@ def test_a_real_dask_array():
         (DATA + 1j, "Complex data not supported"),
         (np.array([["1", "x"], ["2", "3"]]), "column 1 holds text, such as 'x' in row 0"),
         (["a", "b"], "could not convert string to float: 'a'"),
-        ([[1.0, 2.0], [3.0]], "inhomogeneous|sequence"),
+        ([[1.0, 2.0], [3.0]], "row 1 has 1 entries, but row 0 has 2 entries; give every row"),
         (DATA[:0], r"0 sample\(s\).*minimum of 2 is required by GTM"),
         (FRAME[:0], r"0 sample\(s\)"),
         (DATA[:, :0], r"0 feature\(s\).*minimum of 1"),
@@ -563,7 +563,8 @@ def test_no_rows_and_one_row_after_training(verb, plain):
         (np.r_[np.nan, np.ones(59)], "sample_weight contains NaN"),
         (np.r_[np.inf, np.ones(59)], "sample_weight contains infinity"),
         (["a"] * 60, "could not convert"),
-        (np.full(60, 1e307), "sum of sample_weight overflows"),
+        ([10**400] * 60, "sample_weight cannot be used: int too large"),
+        ([object()] * 60, "sample_weight cannot be used: float"),
     ],
 )
 def test_weights_that_cannot_be(weight, words):
@@ -715,9 +716,17 @@ def test_constraints_say_what_they_test(value):
     assert (nothing | one_of(["a", "b"])).test(value) == (value in (None, "a", "b"))
 
 
-def test_a_whole_number_too_large_for_a_float_is_still_a_number():
-    assert real(0).test(10**400)
+def test_a_whole_number_too_large_for_a_float_is_a_whole_number_only():
     assert integer(0).test(10**400)
+    assert not real(0).test(10**400)
+    assert real(0).test(10**308)
+
+
+@pytest.mark.parametrize("value", [10**5000, [1] * 10**4], ids=["digits", "list"])
+def test_a_value_that_is_long_or_cannot_be_written_is_refused_in_few_words(value):
+    with pytest.raises(InvalidParameterError) as caught:
+        gtm(noise_floor=value).fit(DATA)
+    assert len(str(caught.value)) < 400
 
 
 def test_words_of_constraints():
@@ -808,3 +817,43 @@ def test_nothing_is_no_table() -> None:
 def test_centres_in_one_place_are_no_basis() -> None:
     with pytest.raises(InvalidParameterError, match="scale must be a finite number above 0"):
         GaussianBasis(3, scale=0.0)
+
+
+# ------------------------------------------------------------------------------------ cells that are no numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (pd.period_range("2000", periods=60, freq="D"), r"column 'odd' holds what is no number, such as Period\("),
+        (
+            pd.interval_range(0, 60),
+            r"'odd' holds what is no number, such as Interval\(.* in row 0",
+        ),
+        (pd.Series([1.0] * 59 + [{}], dtype=object), r"such as \{\} of type dict in row 59"),
+        (pd.Series([None] * 59 + [[1]], dtype=object), r"such as \[1\] of type list in row 59"),
+        (
+            pd.Series([1] * 30 + [10**400] * 30, dtype=object),
+            r"'odd' holds a number that is too large.* in row 30",
+        ),
+    ],
+    ids=["period", "interval", "dict", "list", "large"],
+)
+@pytest.mark.parametrize("model", [GTM(), ProbabilisticCurve(), UKR()], ids=lambda model: type(model).__name__)
+def test_cells_that_are_no_numbers_are_named(model, cells, words):
+    with pytest.raises(PrinfoldError, match=words):
+        model.fit(FRAME.assign(odd=np.asarray(cells, dtype=object)))
+    if isinstance(cells, pd.PeriodIndex):
+        with pytest.raises(PrinfoldError, match=words):
+            model.fit(FRAME.assign(odd=cells))
+
+
+@pytest.mark.parametrize("Z", [[[1e200, 0.0]], [[10**400, 0.0]], [[1j, 0.0]], [["a", 0.0]], [[1.0], [1.0, 2.0]]])
+def test_latent_coordinates_beyond_reach_are_refused(plain, Z):
+    with pytest.raises(InvalidDataError, match="latent coordinates"):
+        plain.inverse_transform(Z, extrapolate=True)
+
+
+def test_errors_that_are_complex_are_refused():
+    with pytest.raises(InvalidDataError, match="errors must be real numbers, got complex ones"):
+        gtm().fit(DATA, errors=np.full(60, 1j))

@@ -19,6 +19,8 @@ from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
 from prinfold.files.kinds import Kinds, numbers
+from prinfold.validation.failures import name_failures
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
@@ -143,6 +145,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
 
     # ---------------------------------------------------------------------------------------- fitting
 
+    @name_failures
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the map to usual rows, and set the limits by rows held out.
 
@@ -164,6 +167,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
                 "Give a GTM of the columns of numbers, or use the map's own score_samples"
             )
         table = check_table(self, X, reset=True, min_rows=3, accept_missing=accepts("missing", self.estimator))
+        check_draws(self.n_simulated, table.shape[1], "n_simulated")
         refuse_other_columns(self.estimator, self)
         rng = as_generator(self.random_state)
         reference = self._measure_held_out(table, monitor_statistics.shuffle_by_content(table, rng))

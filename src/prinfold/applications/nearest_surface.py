@@ -18,6 +18,7 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError, warn_ca
 from prinfold.files import save, storable
 from prinfold.files.kinds import Kinds, class_names, numbers, sequence_of
 from prinfold.gtm.estimator import GTM
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of
 from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
@@ -111,6 +112,7 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
 
     # ---------------------------------------------------------------------------------------- fitting
 
+    @name_failures
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NearestSurfaceClassifier:
         """Fit a surface to the rows of each class.
 

@@ -28,7 +28,7 @@ from prinfold.loops import Outcome, StopReason, progress_for
 from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import integer
-from prinfold.validation.tables import check_latent, check_table
+from prinfold.validation.tables import check_latent, check_table, forget
 
 
 @fill_parameter_docs
@@ -349,8 +349,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _forget(self) -> None:
         """Delete the attributes of an earlier fit, so that a fit that fails leaves no mixture of the two."""
-        for name in [name for name in vars(self) if name.endswith("_") or name == "_model"]:
-            delattr(self, name)
+        forget(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "latent_")

@@ -24,6 +24,10 @@ class LatticeSteps(NamedTuple):
     second: IntArray
 
 
+_MOST_STEPS = 2.0**53
+"""Steps that are counted: beyond, doubles are farther apart than one, and no integer holds the largest."""
+
+
 def steps_along(shape: Sequence[int], periodic: Sequence[bool], axis: int) -> LatticeSteps:
     """Steps from each node to the next along ``axis``, round the end where the axis is closed."""
     index = np.arange(int(np.prod(shape))).reshape(shape)
@@ -85,7 +89,7 @@ def cell_weights(
     n_nodes = int(np.prod(shape))
     corner, parts = np.empty((n, n_axes), dtype=np.intp), []
     for axis, (count, closed) in enumerate(zip(shape, periodic, strict=True)):
-        where = np.floor(place[:, axis]).astype(np.intp)
+        where = np.floor(np.clip(place[:, axis], -_MOST_STEPS, _MOST_STEPS)).astype(np.intp)
         corner[:, axis] = where % count if closed else np.clip(where, 0, max(count - 2, 0))
         offset = where if closed else corner[:, axis]
         value, slope = hermite(place[:, axis] - offset) if count > 1 else _single_node_weights(n)

@@ -80,6 +80,8 @@ def build_parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
 
 def run_command(command: Command, options: argparse.Namespace) -> int:
     """Run a command and return its exit code; an error is printed in one line."""
+    if sys.stdout is None:  # closed by who called us (`>&-`): the next file that is opened would take its place
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     try:
         code = command.run(options)
         sys.stdout.flush()
@@ -98,7 +100,7 @@ def _describe_error(error: BaseException) -> tuple[str, int]:
     """The message of an error in one line, and the exit code: 2 where the call has to be changed, else 1."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", 130
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) and not isinstance(error, PrinfoldError):
         return "there is not enough memory for this table; take fewer columns, or some rows (prinfold fit --sample)", 1
     if isinstance(error, WrongCallError | InvalidParameterError):
         return one_line(error), 2

@@ -28,6 +28,7 @@ from prinfold.files.kinds import Kinds, numbers, part, text
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.loops import Last, Outcome, run_fixed_point
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, flag, instance_of, integer, nothing, real
 
@@ -82,6 +83,7 @@ class CurveManifold(PrincipalManifold):
         The rows are about their mean, ``offset`` (D,), which is to be taken off other points of data space, too.
         """
 
+    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the curve.

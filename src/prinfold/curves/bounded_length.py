@@ -54,7 +54,7 @@ class LimitedLength:
     def is_enough(self, problem: PolygonalProblem, k: int, error: float) -> bool:
         """Whether k ≥ n^(1/3), or k is the number asked for; rows on the chain need no more either, nor few rows."""
         by_rows = min(np.ceil(problem.n ** (1 / 3) - 1e-9), problem.enough_segments)
-        wanted = by_rows if self.n_segments is None else self.n_segments
+        wanted = by_rows if self.n_segments is None else min(self.n_segments, problem.most_segments)
         return bool(k >= wanted or error <= problem.rounding_error)
 
     def is_capped(self, problem: PolygonalProblem, k: int, error: float) -> bool:

@@ -106,6 +106,11 @@ class PolygonalProblem:
         """Most segments unless a number is asked for: one for two rows, or 20 n^(1/3) if that is less."""
         return int(min(max(len(self.X) // 2, 1), np.ceil(MOST_SEGMENTS_FACTOR * self.n ** (1 / 3))))
 
+    @property
+    def most_segments(self) -> int:
+        """Most segments whatever is asked for: the rows joined one by one have no more."""
+        return len(self.X)
+
     @cached_property
     def radius(self) -> float:
         """r: the largest distance of a row to the mean."""
@@ -229,13 +234,15 @@ class CurvaturePenalty:
         if error <= problem.rounding_error:
             return True
         if self.n_segments is not None:
-            return k >= self.n_segments
+            return k >= min(self.n_segments, problem.most_segments)
         return k >= problem.enough_segments or self._is_fulfilled(problem, k, error)
 
     def is_capped(self, problem: PolygonalProblem, k: int, error: float) -> bool:
         """Whether k is the most that there may be, and the rule asks for more."""
-        if self.n_segments is not None or error <= problem.rounding_error:
+        if error <= problem.rounding_error:
             return False
+        if self.n_segments is not None:
+            return problem.most_segments <= k < self.n_segments
         return k >= problem.enough_segments and not self._is_fulfilled(problem, k, error)
 
     def _is_fulfilled(self, problem: PolygonalProblem, k: int, error: float) -> bool:

@@ -29,12 +29,12 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.loops import run_fixed_point
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_fourth_powers
 from prinfold.validation.settings import (
     Constraint,
     as_generator,
-    check_setting,
     flag,
     instance_of,
     integer,
@@ -269,7 +269,7 @@ class ProbabilisticCurve(CurveManifold):
         ndarray of shape (n, D)
         """
         check_is_fitted(self)
-        check_setting("n", n, integer(0))
+        check_draws(n, self.n_features_in_)
         rng, nodes = as_generator(random_state), self._nodes()
         node = rng.choice(len(nodes.shares), n, p=nodes.shares / nodes.shares.sum())
         noise = rng.standard_normal((n, nodes.centers.shape[1]))

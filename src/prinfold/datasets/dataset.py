@@ -11,6 +11,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.datasets.surface import Sampler, TrueSurface, option
 from prinfold.exceptions import InvalidParameterError
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 StrArray: TypeAlias = np.ndarray[tuple[int], np.dtype[np.str_]]
@@ -72,6 +73,10 @@ class Dataset:
         return f"Dataset({n} × {D}{classes}: {self.description})"
 
 
+_COLUMNS = 3
+"""Columns of a simulated table, about."""
+
+
 def _normal_noise(surface: TrueSurface, U: FloatArray, scale: float, rng: np.random.Generator) -> FloatArray:
     normals = surface.normals(U)
     amount = rng.normal(scale=scale, size=(len(U), normals.shape[2]))
@@ -128,6 +133,7 @@ def simulate(
     """
     if n_samples < 1:
         raise InvalidParameterError(f"n_samples must be at least 1; got {n_samples}.")
+    check_draws(n_samples, _COLUMNS, "n_samples")
     if not 0.0 <= noise < np.inf:
         raise InvalidParameterError(f"noise is a standard deviation and must be finite and at least 0; got {noise}.")
     disturb = option(NOISES, "noise_kind", noise_kind)

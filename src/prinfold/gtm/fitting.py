@@ -22,7 +22,7 @@ from prinfold.base.starting_points import (
 from prinfold.basis_maps.bases import carries_prior, default_regularization
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_basis, make_latent
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError
 from prinfold.gtm.gaussian_process_training import with_process
 from prinfold.gtm.lattice_refinement import finer_space
 from prinfold.gtm.model import FittedState, GTMModel
@@ -46,7 +46,8 @@ from prinfold.gtm.trainers.trainers import BATCH, Trainer
 from prinfold.gtm.warnings import CLOSE, MapOnRows, about_size, is_troubled, node_folds, warn_all, widest_spacing
 from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
-from prinfold.rows.rows import Rows, as_rows, cut_for
+from prinfold.rows.rows import FEWEST_BLOCK_ROWS, Rows, as_rows, cut_for
+from prinfold.validation.memory import require_memory
 from prinfold.validation.settings import as_generator
 from prinfold.validation.tables import has_gaps, rows_with_weight
 
@@ -229,7 +230,24 @@ def make_job(recipe: Recipe, latent: LatentSpace, rows: Rows) -> TrainingJob:
     """A latent space and rows with the map, noise and penalty that go with them."""
     rows = reduce(lambda found, change: change(found), recipe.row_steps, rows)
     basis = recipe.basis(latent)
-    return TrainingJob(make_model(recipe, BasisMap(latent, basis.bind(latent)), rows), rows, basis)
+    surface = BasisMap(latent, basis.bind(latent))
+    _require_room(surface, recipe.width, rows)
+    return TrainingJob(make_model(recipe, surface, rows), rows, basis)
+
+
+_ARRAYS_OF_A_BLOCK = 3
+"""Arrays of a number for each row of a block and each node, at least: distances, responsibilities, and one between."""
+
+
+def _require_room(surface: BasisMap, width: int, rows: Rows) -> None:
+    """Refuse nodes for which there is no memory: for Φ and its derivatives, and for the smallest block of rows."""
+    K, M, q = surface.latent.n_nodes, len(surface.penalty_mask), surface.latent.dimension
+    block = _ARRAYS_OF_A_BLOCK * width * min(rows.n_rows, FEWEST_BLOCK_ROWS)
+    require_memory(
+        f"a map of {K} nodes and {M} basis functions",
+        float(K) * (M * (2 + q) + block),
+        Advice("nodes", words="use fewer {}"),
+    )
 
 
 def make_model(recipe: Recipe, surface: BasisMap, rows: Rows) -> GTMModel:

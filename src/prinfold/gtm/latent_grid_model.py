@@ -43,6 +43,8 @@ from prinfold.gtm.warnings import Check, node_folds, warn_about_empty_rows, warn
 from prinfold.latent import LatentSpace
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, as_rows
+from prinfold.validation.failures import name_failures
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_containers, refuse_empty_columns
 from prinfold.validation.settings import (
@@ -111,6 +113,7 @@ class LatentGridModel(PrincipalManifold):
 
     # ---------------------------------------------------------------------------------------- fitting
 
+    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
         """Fit the surface by expectation maximisation.
@@ -318,7 +321,7 @@ class LatentGridModel(PrincipalManifold):
         ndarray of shape (n, D)
         """
         check_is_fitted(self)
-        check_setting("n", n, integer(0))
+        check_draws(n, self.n_features_in_)
         model = self._model
         rows, _ = posteriors.sample(model, self._parameters(), n, as_generator(random_state))
         return rows + self.offset_

@@ -18,6 +18,7 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.noise.recipes import AXES, LowRankNoise
 from prinfold.rows.blocks import Blocks
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_containers, refuse_other_names
 from prinfold.validation.settings import Constraint, check_parameters, instance_of, integer, nothing
@@ -85,6 +86,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # ---------------------------------------------------------------------------------------- fitting
 
+    @name_failures
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> SemiLinearGTM:
         """Fit surface and directions by expectation maximisation.
 

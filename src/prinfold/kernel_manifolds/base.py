@@ -19,13 +19,12 @@ from prinfold.kernel_manifolds.surface import KernelMap
 from prinfold.latent import Cloud, LatentSpace
 from prinfold.numerics.kernel_mixtures import Mixture
 from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, PROFILES, Gaussian, Power
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
     as_generator,
     check_parameters,
-    check_setting,
-    integer,
     one_of,
     real,
 )
@@ -114,7 +113,7 @@ class KernelManifold(PrincipalManifold):
         ndarray of shape (n, D), or that and an ndarray of shape (n, Q)
         """
         check_is_fitted(self)
-        check_setting("n", n, integer(0))
+        check_draws(n, self.n_features_in_)
         Z = _draw(self.latent_, n, as_generator(random_state))
         points = self._data_points(Z)
         return (points, Z) if return_latent else points

@@ -13,6 +13,7 @@ from prinfold.base.callbacks import with_callbacks
 from prinfold.base.unique_rows import Unique, unique_rows, weighted_places
 from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
 from prinfold.kernel_manifolds.base import KernelManifold
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_fourth_powers
 from prinfold.validation.settings import Constraint, check_parameters, flag, integer, real
@@ -43,6 +44,7 @@ class TrainedKernelManifold(KernelManifold):
     n_neighbors: Any
     candidates_: Any
 
+    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the surface.

@@ -24,6 +24,9 @@ from prinfold.loops import DESCENTS
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 
+_WIDEST = 1e6
+"""Bandwidths from which annealing may begin: long before, all rows count alike, and the surface is their mean."""
+
 
 @fill_parameter_docs
 @storable
@@ -145,7 +148,7 @@ class KMM(TrainedKernelManifold):
         "leave_one_out": flag,
         "stop": one_of(tuple(kmm_training.STOPS)),
         "validation": Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number between 0 and 1"),
-        "annealing": nothing | real(1),
+        "annealing": nothing | real(1, maximum=_WIDEST),
         "solver": one_of(tuple(DESCENTS)),
     }
     parameters_: FloatArray

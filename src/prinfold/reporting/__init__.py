@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, NoPermissionError, NotWrittenError
 from prinfold.explorer import Page, page_target
 from prinfold.explorer.packing import asset, fill_page
 from prinfold.plot.inputs import RowClasses, row_marks, row_names
@@ -147,9 +147,13 @@ def _folder(figures: Any) -> Path | None:
     if figures is None:
         return None
     folder = Path(figures)
-    if folder.exists() and not folder.is_dir():
-        raise InvalidParameterError(f"figures={str(folder)!r} is a file; name a folder to write the figures to")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise InvalidParameterError(f"figures={str(folder)!r} is a file; name a folder to write the figures to")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        kind = NoPermissionError if isinstance(error, PermissionError) else NotWrittenError
+        raise kind(error.errno, error.strerror, str(folder)) from None
     return folder
 
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from threading import Lock, RLock, local
@@ -25,6 +26,9 @@ from prinfold._typing import FloatArray, IntArray
 P = TypeVar("P")
 T = TypeVar("T")
 P_contra = TypeVar("P_contra", contravariant=True)
+
+FEWEST_BLOCK_ROWS = 64
+"""Rows of a block at least, however many numbers come of each."""
 
 _BLOCK_BYTES = 2**22
 """Size of one block of derived numbers: small enough for a core's cache, and large enough for many threads not to wait
@@ -190,7 +194,7 @@ def cut_for(rows: Rows, width: int) -> Rows:
 
 def _rows_per_block(table: FloatArray, width: int) -> int:
     widest = max(width, table.shape[1], 1)
-    return int(np.clip(_BLOCK_BYTES // (table.dtype.itemsize * widest), 64, 1024))
+    return int(np.clip(_BLOCK_BYTES // (table.dtype.itemsize * widest), FEWEST_BLOCK_ROWS, 1024))
 
 
 class _Sum:
@@ -253,7 +257,7 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
             finally:
                 _busy.here = before
 
-        others = [_pool().submit(work, start) for start in range(1, n_threads)]
+        others = [_pool().submit(copy_context().run, work, start) for start in range(1, n_threads)]
         try:
             work(0)
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError, shown, warn_caller
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.sequence.sequence_input import arrange
 from prinfold.gtm.sequence.verbs import SequenceVerbs
@@ -138,7 +138,12 @@ def _read(X: Any, model: Any, sample_weight: Any, errors: Any, told: Mapping[str
 
 def _candidates(grid: Any, model: Any) -> tuple[dict[str, Any], ...]:
     """All combinations of a grid, in the order of its settings; scikit-learn's ``ParameterGrid`` sorts them."""
-    parts = [grid] if isinstance(grid, Mapping) else list(grid)
+    parts = [grid] if isinstance(grid, Mapping) else list(grid) if isinstance(grid, Iterable) else []
+    if not parts or not all(isinstance(part, Mapping) for part in parts):
+        raise InvalidParameterError(
+            "grid must be a mapping from settings to the values to try, such as {'width': (0.5, 1.0)}, or a list of "
+            f"such, got {shown(grid)}; the table comes first, as in choose(X, grid)"
+        )
     listed = [{name: _several(values) for name, values in part.items()} for part in parts]
     known = model.get_params(deep=False)
     unknown = sorted({name for part in listed for name in part} - set(model.get_params()))

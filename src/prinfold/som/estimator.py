@@ -28,9 +28,10 @@ from prinfold.loops import Scheduled, run_fixed_point
 from prinfold.rows.rows import as_rows, filled
 from prinfold.som import model
 from prinfold.som.neighborhoods import NEIGHBORHOODS, Neighborhood
-from prinfold.som.node_surface import NodeMap, NodeWins
+from prinfold.som.node_surface import NARROWEST, NodeMap, NodeWins
 from prinfold.som.schedules import Schedule, as_schedule
 from prinfold.som.verbs import SOMVerbs
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names, refuse_empty_columns
 from prinfold.validation.settings import (
@@ -212,6 +213,7 @@ class SOM(SOMVerbs):
 
     # ---------------------------------------------------------------------------------------- fitting
 
+    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train the map.
@@ -342,7 +344,7 @@ class SOM(SOMVerbs):
         """The surface through the nodes, from the fitted attributes."""
         latent, mass = found["latent_"], found["cell_mass_"]
         width = found["width_"] * self._neighborhood().spread(latent.dimension)
-        return NodeMap(latent, NodeWins(mass, mass * (found["cell_means_"] - found["offset_"])), width)
+        return NodeMap(latent, NodeWins(mass, mass * (found["cell_means_"] - found["offset_"])), max(width, NARROWEST))
 
     def _fit_warnings(self, table: FloatArray) -> list[tuple[str, type[Warning]]]:
         """Warnings to give after a fit, each with its category."""

@@ -80,6 +80,10 @@ def update(
     return out
 
 
+NARROWEST = 1e-9
+"""Width of the Gaussians of a surface at least: narrower ones make the same steps, and their slopes overflow."""
+
+
 @dataclass(frozen=True, eq=False)
 class NodeMap:
     """y(z) of the module's header, with a Gaussian of ``width`` node spacings, on what nodes have ``won``."""

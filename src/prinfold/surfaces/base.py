@@ -29,6 +29,7 @@ from prinfold.surfaces.projected_regression import (
     SurfaceState,
     starting_places,
 )
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
@@ -92,6 +93,7 @@ class RegressedManifold(PrincipalManifold):
     def _measure(self, surface: BasisMap, sample: SurfaceRows, state: SurfaceState) -> dict[str, float]:
         """Entries of the history for a state."""
 
+    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the surface.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import inspect
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import zip_longest
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError, UnsupportedInputError, join_names
+from prinfold.exceptions import InvalidDataError, UnsupportedInputError, join_names, shown
 
 SHOWN = 5
 """How many offending rows or columns an error names."""
@@ -156,6 +156,52 @@ def refuse_text(X: Any) -> None:
             raise InvalidDataError(_column_refusal(found, kind, example))
 
 
+def refuse_cells(X: Any) -> None:
+    """Raise an error that names a column with a cell that is no number, or one too large; return where there is none.
+
+    Periods, intervals, lists and other objects are such cells.
+    """
+    for name, values in _columns(X):
+        for row, value in enumerate(values):
+            try:
+                float(value if value is not None else np.nan)
+            except OverflowError:
+                raise InvalidDataError(
+                    f"Input X: column {name} holds a number that is too large for float64, {shown(value, _CELL)} in "
+                    f"row {row}; scale the column, or mark the cell as missing, by NaN"
+                ) from None
+            except (TypeError, ValueError) as error:
+                if _is_missing(value) or isinstance(value, complex):  # for which scikit-learn has words of its own
+                    continue
+                kind = UnsupportedInputError if isinstance(error, TypeError) else InvalidDataError
+                raise kind(
+                    f"Input X: column {name} holds what is no number, such as {shown(value, _CELL)} of type "
+                    f"{type(value).__name__} in row {row} ({error}); drop it or turn it into numbers"
+                ) from None
+
+
+_CELL = 40
+"""How many characters of a cell an error shows."""
+
+
+def _is_missing(value: Any) -> bool:
+    return type(value).__name__ in {"NAType", "NaTType"}
+
+
+def refuse_ragged(X: Any) -> None:
+    """Raise an error that names the first row of a list that is not as long as the one before it."""
+    if not isinstance(X, list | tuple):
+        return
+    lengths = [len(row) if isinstance(row, Sized) else None for row in X]
+    odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
+    if odd is not None:
+        long = [f"has {each} entries" if each is not None else "is no row" for each in (lengths[odd], lengths[0])]
+        raise InvalidDataError(
+            f"Input X is a {type(X).__name__} of rows of unequal length: row {odd} {long[0]}, but row 0 {long[1]}; "
+            "give every row as many numbers as there are columns, NaN where one is missing"
+        )
+
+
 def _columns(X: Any) -> Iterator[tuple[str, Sequence[Any]]]:
     """Columns of whatever may be a table, each with what to call it."""
     if nw.dependencies.is_pandas_dataframe(X):
@@ -177,7 +223,7 @@ def _reads(value: Any) -> bool:
     """Whether text is a number all the same."""
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

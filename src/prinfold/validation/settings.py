@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import RandomState
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, shown
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Constraint:
         """The message that refuses a value, with the name that was probably meant."""
         near = difflib.get_close_matches(value.lower(), self.names, 1) if isinstance(value, str) else []
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{name} must be {self.words}, got {value!r}{hint}"
+        return f"{name} must be {self.words}, got {shown(value)}{hint}"
 
 
 def _either(parts: Sequence[str]) -> str:
@@ -46,6 +46,10 @@ def _is_number(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
+_LARGEST = float(np.finfo(float).max)
+"""A whole number beyond this, of which Python has more, becomes no float."""
+
+
 def integer(minimum: int, maximum: int | None = None) -> Constraint:
     """A whole number, at least ``minimum`` and at most ``maximum``."""
     words = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
@@ -55,16 +59,17 @@ def integer(minimum: int, maximum: int | None = None) -> Constraint:
     )
 
 
-def real(minimum: float, *, above: bool = False) -> Constraint:
-    """A finite number, at least (or above) ``minimum``."""
+def real(minimum: float, *, above: bool = False, maximum: float = _LARGEST) -> Constraint:
+    """A finite number, at least (or above) ``minimum`` and at most ``maximum``."""
 
     def test(value: Any) -> bool:
         # Compared rather than asked whether finite: a whole number may be too large to become a float.
-        if not _is_number(value, numbers.Real) or not -np.inf < value < np.inf:
+        if not _is_number(value, numbers.Real) or not -_LARGEST <= value <= maximum:
             return False
         return bool(value > minimum if above else value >= minimum)
 
-    return Constraint(test, f"a finite number {'above' if above else 'of at least'} {minimum:g}")
+    most = "" if maximum == _LARGEST else f" and at most {maximum:g}"
+    return Constraint(test, f"a finite number {'above' if above else 'of at least'} {minimum:g}{most}")
 
 
 def one_of(options: Mapping[str, Any] | Sequence[str]) -> Constraint:

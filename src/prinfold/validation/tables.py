@@ -5,6 +5,8 @@ The only file that touches scikit-learn's private helpers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import narwhals.stable.v1 as nw
@@ -22,15 +24,17 @@ from sklearn.utils.validation import (
 )
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError, UnsupportedInputError, join_names
+from prinfold.exceptions import InvalidDataError, PrinfoldError, UnsupportedInputError, join_names
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.refusals import (
     SHOWN,
     column_names,
+    refuse_cells,
     refuse_containers,
     refuse_dates,
     refuse_non_finite,
     refuse_other_names,
+    refuse_ragged,
     refuse_scale,
     refuse_text,
 )
@@ -53,7 +57,7 @@ def check_table(
     refuse_dates(X)
     if isinstance(X, np.ma.MaskedArray):  # what is masked is missing, not whatever lies beneath
         X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
-    try:
+    with named_misfits(X), np.errstate(over="ignore"):  # what a float cannot hold becomes infinite, and is refused
         table: Any = _validate(
             estimator,
             X,
@@ -63,11 +67,6 @@ def check_table(
             ensure_min_samples=min_rows,
             accept_sparse="csr" if accept_sparse else False,
         )
-    except (TypeError, ValueError) as error:
-        refuse_text(X)
-        if isinstance(error, TypeError):
-            raise
-        raise InvalidDataError(str(error)) from error
     # NaN and infinity show in the extremes, which cost no temporaries.
     low, high = float(table.min()), float(table.max())
     if not np.isfinite(high - low):
@@ -79,6 +78,20 @@ def check_table(
     if isinstance(X, np.memmap) and np.may_share_memory(table, X):  # the same rows, as an array that hides the file
         return cast(FloatArray, X)
     return cast(FloatArray, table) if scipy.sparse.issparse(table) else np.asarray(table)
+
+
+@contextmanager
+def named_misfits(X: Any) -> Iterator[None]:
+    """Name the row or column of a table for which it cannot be made into an array; else say what was said of it."""
+    try:
+        yield
+    except PrinfoldError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        for refuse in (refuse_ragged, refuse_text, refuse_cells):
+            refuse(X)
+        kind = UnsupportedInputError if isinstance(error, TypeError) else InvalidDataError
+        raise kind(str(error)) from error
 
 
 def _validate(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
@@ -131,10 +144,7 @@ def check_errors(errors: Any, table: FloatArray, estimator: Any = None) -> Float
             f"errors has the columns {join_names(own, SHOWN)}, but the table has "
             f"{join_names(names, SHOWN)}; give them the same names in the same order"
         )
-    try:
-        found: FloatArray = np.asarray(errors, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidDataError(f"errors must be numbers: {error}") from error
+    found = as_numbers("errors", errors)
     n, D = table.shape
     found = found[:, None] if found.shape == (n,) else found
     if found.shape not in {(n, D), (n, 1)}:
@@ -161,7 +171,7 @@ def check_frame(estimator: Any, X: Any, *, reset: bool) -> Any:
     refuse_containers(X, accept_sparse=True)
     try:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidDataError(str(error)) from error
     return X if hasattr(X, "shape") else np.asarray(X, dtype=object)  # or numbers beside text would become text
 
@@ -179,15 +189,41 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
         return None
     try:
         weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
-    except ValueError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidDataError(f"sample_weight cannot be used: {error}") from error
-    with np.errstate(over="ignore"):
-        total = weight.sum()
-    if not np.isfinite(total):
-        raise InvalidDataError("the sum of sample_weight overflows; divide the weights by their largest")
-    if not total > 0:
+    if not weight.max() > 0:
         raise InvalidDataError("all sample weights are zero; at least one row must have a positive weight")
-    return np.asarray(weight)
+    return weights_within_reach(np.asarray(weight))
+
+
+_HEAVIEST, _LIGHTEST = 1e50, 1e-50
+"""Between which the largest weight lies. Beyond, rows have counted for all there is, or for nothing, long before."""
+
+_LEAST_SHARE = 1e-100
+"""Share of the largest weight that a weight above zero has at least: to any rounding it counts for nothing either."""
+
+
+def weights_within_reach(weight: FloatArray) -> FloatArray:
+    """Weights (n,) that all count as they did, and whose squares and inverses double precision holds."""
+    largest = weight.max()
+    least = weight.min(where=weight > 0, initial=largest)
+    if _LIGHTEST <= largest <= _HEAVIEST and least >= _LEAST_SHARE * largest:
+        return weight
+    share = np.where(weight > 0, np.maximum(weight / largest, _LEAST_SHARE), 0.0)
+    return np.asarray(share * np.clip(largest, _LIGHTEST, _HEAVIEST))
+
+
+def as_numbers(name: str, values: Any) -> FloatArray:
+    """Values as a float64 array of any shape; an error that calls them by ``name`` where they are no real numbers."""
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind == "c":
+            raise InvalidDataError(f"{name} must be real numbers, got complex ones; give their real part or their size")
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, PrinfoldError):
+            raise
+        raise InvalidDataError(f"{name} must be numbers: {error}") from error
 
 
 def check_labels(estimator: Any, y: Any, table: FloatArray) -> Any:
@@ -200,7 +236,7 @@ def check_labels(estimator: Any, y: Any, table: FloatArray) -> Any:
         assert_all_finite(labels, input_name="y")
         check_consistent_length(table, labels)
         check_classification_targets(labels)
-    except ValueError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         words = str(error).replace(
             "Input contains NaN", "Input y contains NaN: leave out rows whose class is not known"
         )
@@ -216,8 +252,8 @@ def check_targets(estimator: Any, y: Any, table: FloatArray) -> FloatArray:
     try:
         targets = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
         check_consistent_length(table, targets)
-    except ValueError as error:
-        raise InvalidDataError(str(error)) from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidDataError(f"y cannot be used: {error}") from error
     if np.isnan(targets).all(axis=0).any():
         raise InvalidDataError(
             "Input y contains NaN only, in at least one of its columns; give the numbers that are known"
@@ -235,12 +271,13 @@ def rows_with_weight(weight: FloatArray | None, min_rows: int) -> IntArray | Non
     return kept
 
 
+_FARTHEST = 1e150
+"""Latent coordinates up to this have squares that double precision holds."""
+
+
 def check_latent(Z: Any, n_columns: int) -> FloatArray:
     """(n, Q) finite latent coordinates in float64."""
-    try:
-        latent: FloatArray = np.asarray(Z, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidDataError(f"latent coordinates must be numbers: {error}") from error
+    latent = as_numbers("latent coordinates", Z)
     if latent.ndim != 2 or latent.shape[1] != n_columns:
         hint = (
             "; one place is [[z]], several numbers are Z.reshape(-1, 1)" if n_columns == 1 and latent.ndim < 2 else ""
@@ -248,12 +285,17 @@ def check_latent(Z: Any, n_columns: int) -> FloatArray:
         raise InvalidDataError(f"latent coordinates must have shape (n, {n_columns}), got {latent.shape}{hint}")
     if not np.isfinite(latent).all():
         raise InvalidDataError("latent coordinates contain NaN or infinity")
+    if (np.abs(latent) > _FARTHEST).any():
+        raise InvalidDataError(
+            f"latent coordinates hold values up to {np.abs(latent).max():.3g}, whose squares overflow; a map says "
+            f"nothing so far out, so stay within {_FARTHEST:g}"
+        )
     return latent
 
 
 def forget(estimator: Any) -> None:
     """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""
-    for name in [name for name in vars(estimator) if name.endswith("_")]:
+    for name in [name for name in vars(estimator) if name.endswith("_") or name == "_model"]:
         delattr(estimator, name)
 
 

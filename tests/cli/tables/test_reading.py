@@ -32,6 +32,7 @@ TEXTS = {
     "line ends of old": csv_text(X).replace("\n", "\r").encode(),
     "a mark in front": b"\xef\xbb\xbf" + csv_text(X).encode(),
     "two bytes a letter": csv_text(X).encode("utf-16"),
+    "four bytes a letter": csv_text(X).encode("utf-32"),
     "semicolons": csv_text(X, "a;b;c", ";").encode(),
     "decimal commas": with_commas(csv_text(X)).encode(),
     "decimal commas and tabs": csv_text(X, "a\tb\tc", "\t").replace(".", ",").encode(),

@@ -38,6 +38,8 @@ _BLANKS = " "
 _WORDS = {"tab": "\t", "\\t": "\t", "space": _BLANKS, "comma": ",", "semicolon": ";", "bar": "|"}
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before the mark of UTF-16, with which this one begins
+    (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
@@ -193,7 +195,7 @@ def _beginning(path: Path) -> tuple[str, str]:
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
         start = stream.read(_SAMPLE)
     encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
-    if encoding != "utf-16" and b"\0" in start:
+    if encoding not in ("utf-16", "utf-32") and b"\0" in start:
         raise InvalidDataError(
             f"{path} is not a text file; name it by what it is (.parquet, .feather, .npy, .npz, .h5ad), or export it "
             "as CSV"

@@ -123,6 +123,10 @@ def refuse_absent(path: Path) -> None:
         raise InvalidDataError(f"{path} is a folder; name a file in it{files}")
     if path.exists():
         return
+    if path.is_symlink():
+        raise DataNotFoundError(
+            f"{path} is a link to {path.readlink()}, which leads to no file; correct the link, or name the file itself"
+        )
     near: list[str] = []
     if path.parent.is_dir():
         near = difflib.get_close_matches(path.name, [each.name for each in path.parent.iterdir()], n=1)

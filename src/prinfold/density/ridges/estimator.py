@@ -39,6 +39,7 @@ from prinfold.geometry.projection import Projection
 from prinfold.latent import LatentSpace
 from prinfold.loops import Arrived, Outcome, StopReason, run_fixed_point
 from prinfold.rows.rows import blas_on_one_thread
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
@@ -250,6 +251,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
 
     # ---------------------------------------------------------------------------------------- fitting
 
+    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the ridge.

@@ -203,7 +203,7 @@ def _from_objects(name: str, values: list[Any], declared: Any = None, dtype: str
     if declared is None and present and not any(isinstance(value, str | bool) for value in present):
         try:
             return RawColumn(name, _floats(values), "float", None, dtype)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidDataError(f"column {name!r} holds neither numbers nor text: {error}") from error
     column = np.empty(len(values), dtype=object)
     column[:] = values

@@ -25,7 +25,7 @@ from prinfold.gtm.mixed.column_typing import (
 )
 from prinfold.rows.rows import Rows, dense
 from prinfold.validation.refusals import refuse_containers, refuse_dates, refuse_non_finite
-from prinfold.validation.tables import check_cells, check_weight, rows_with_weight
+from prinfold.validation.tables import check_cells, check_weight, named_misfits, rows_with_weight
 
 
 class MixedTables(LatentGridModel):
@@ -167,7 +167,8 @@ def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> An
     refuse_dates(X)
     if nw.dependencies.is_into_dataframe(X):
         _refuse_twins(X)
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        with named_misfits(X):
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
         if X.shape[0] < min_rows or X.shape[1] == 0:
             n, D = X.shape
             raise InvalidDataError(
@@ -177,9 +178,9 @@ def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> An
         return X
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
-    if isinstance(X, list | tuple) and np.asarray(X).dtype.kind in "US":
-        X = np.asarray(X, dtype=object)  # or numbers beside text would become text
-    try:
+    with named_misfits(X):
+        if isinstance(X, list | tuple) and np.asarray(X).dtype.kind in "US":
+            X = np.asarray(X, dtype=object)  # or numbers beside text would become text
         return validate_data(
             estimator,
             X,
@@ -189,8 +190,6 @@ def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> An
             ensure_min_samples=min_rows,
             accept_sparse="csr",
         )
-    except ValueError as error:
-        raise InvalidDataError(str(error)) from error
 
 
 def _refuse_twins(X: Any) -> None:

@@ -34,6 +34,7 @@ from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.warnings import MapOnRows, warn_about_empty_rows, warn_about_fit, widest_spacing
 from prinfold.latent import Atlas
 from prinfold.rows.rows import Rows, as_rows
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import as_generator, check_setting, fraction, integer, nothing
 from prinfold.validation.tables import check_errors, has_gaps
@@ -248,7 +249,7 @@ class MixtureVerbs(PrincipalManifold):
         ndarray of shape (n, D)
         """
         check_is_fitted(self)
-        check_setting("n", n, integer(0))
+        check_draws(n, self.n_features_in_)
         rng = as_generator(random_state)
         chart = rng.choice(len(self.maps_), size=n, p=self.mixing_ / self.mixing_.sum())
         out = np.empty((n, self.n_features_in_))

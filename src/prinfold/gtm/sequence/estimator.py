@@ -32,6 +32,7 @@ from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, Shar
 from prinfold.gtm.sequence.verbs import SequenceVerbs
 from prinfold.gtm.warnings import Check
 from prinfold.rows.rows import Rows
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_empty_columns
 from prinfold.validation.settings import Constraint, check_parameters, integer, nothing, one_of, real
@@ -226,6 +227,7 @@ class GTMSequence(SequenceVerbs):
 
     # ---------------------------------------------------------------------------------------- fitting
 
+    @name_failures
     def fit(
         self,
         X: Any,
@@ -256,6 +258,7 @@ class GTMSequence(SequenceVerbs):
         -------
         self
         """
+        check_parameters(self, self._constraints)
         given = arrange(X, lengths, groups)
         if given.plain and self.initial != "learned":
             super().fit(X, y, sample_weight, errors=errors)
@@ -265,7 +268,6 @@ class GTMSequence(SequenceVerbs):
 
     @with_callbacks
     def _fit_sequences(self, given: Arranged, sample_weight: Any, errors: Any) -> None:
-        check_parameters(self, self._constraints)
         self._forget()
         table = self._training_table(given.X, None)
         known, order = check_errors(given.stacked(errors), table, self), given.order(table.shape[0])

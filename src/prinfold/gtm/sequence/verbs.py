@@ -20,6 +20,7 @@ from prinfold.gtm.sequence.sequence_input import Arranged, Order, Paths, arrange
 from prinfold.gtm.sequence.transitions import Chain
 from prinfold.gtm.weight_posterior import WeightPosterior
 from prinfold.rows.rows import Rows
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import as_generator, check_setting, fraction, integer
 from prinfold.validation.tables import check_errors, gives_frames
@@ -352,9 +353,9 @@ class SequenceVerbs(GTM):
             Latent coordinates of the nodes that the walks went by. Only with ``return_latent``.
         """
         check_is_fitted(self)
-        check_setting("n", n, integer(0))
         if length is not None and not integer(1).test(length):
             raise InvalidParameterError(f"length must be {integer(1).words}, got {length!r}")
+        check_draws(n, self.n_features_in_ * (length or 1))
         rng, model, parameters = as_generator(random_state), self._model, self._parameters()
         if length is None and self._chain.flat_start:
             rows, path = posteriors.sample(model, parameters, n, rng)

@@ -1,0 +1,200 @@
+"""The gate around every fit: failures of arithmetic and memory have a name, and a model that is kept is finite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from prinfold import (
+    GTM,
+    KMM,
+    SOM,
+    DensityRidge,
+    GTMSequence,
+    OrientedPointsCurve,
+    PolygonalCurve,
+    PrincipalCurve,
+    PrincipalSurface,
+    choose,
+    methods,
+)
+from prinfold.exceptions import (
+    DegenerateWarning,
+    InvalidDataError,
+    InvalidParameterError,
+    NotEnoughMemoryError,
+    PrinfoldError,
+)
+from prinfold.rows.rows import for_each_block
+from prinfold.validation.failures import name_failures
+from prinfold.validation.tables import weights_within_reach
+
+T = np.linspace(0, 3, 80)
+X = np.c_[np.cos(T), np.sin(T), 0.3 * T] + np.random.default_rng(0).normal(0, 0.05, (80, 3))
+
+
+class Broken:
+    """A table whose numbers cannot be had."""
+
+    shape = (80, 3)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __array__(self, *args, **options):
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("division by zero"), MemoryError("none left")])
+@pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda method: method.name)
+def test_no_failure_of_arithmetic_or_memory_leaves_a_fit_unnamed(method, error):
+    with pytest.raises(PrinfoldError):
+        method.cls().fit(Broken(error), *([np.arange(80) % 2] if "y" in required(method.cls) else []))
+
+
+def required(cls):
+    code = cls.fit.__wrapped__.__code__ if hasattr(cls.fit, "__wrapped__") else cls.fit.__code__
+    names = code.co_varnames[: code.co_argcount]
+    return names[: len(names) - len(getattr(cls.fit, "__wrapped__", cls.fit).__defaults__ or ())]
+
+
+class Model:
+    """Fits whatever ``work`` makes of the rows."""
+
+    @name_failures
+    def fit(self, X, work):
+        self.place_ = work(np.asarray(X, dtype=float))
+        return self
+
+
+def test_an_overflow_that_leaves_a_finite_model_is_one_warning():
+    with pytest.warns(DegenerateWarning, match="numbers left double precision in the fit") as caught:
+        model = Model().fit(X * [1, 1e200, 1], lambda rows: 1.0 / np.square(rows).sum())
+    assert len(caught) == 1
+    assert model.place_ == 0
+
+
+@pytest.mark.parametrize("on_threads", [False, True])
+def test_a_model_that_is_not_finite_is_refused_and_forgotten(on_threads):
+    def work(rows):
+        found = np.empty(4)
+
+        def square(i):
+            found[i] = np.square(rows).sum()
+
+        for_each_block(square, range(4)) if on_threads else [square(i) for i in range(4)]
+        return found
+
+    model = Model()
+    with pytest.raises(InvalidDataError, match=r"Model cannot be fitted.*column 2 spreads over .*e\+200"):
+        model.fit(X * [1, 1e200, 1], work)
+    assert not hasattr(model, "place_")
+
+
+def test_errors_that_are_about_something_else_pass_through():
+    def work(rows):
+        raise ValueError("a callback has had enough")
+
+    with pytest.raises(ValueError, match="had enough") as caught:
+        Model().fit(X, work)
+    assert not isinstance(caught.value, PrinfoldError)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (np.linalg.LinAlgError("SVD did not converge"), InvalidDataError),
+        (ValueError("array must not contain infs or NaNs"), InvalidDataError),
+        (OverflowError("too large"), InvalidDataError),
+        (MemoryError("none left"), NotEnoughMemoryError),
+    ],
+)
+def test_the_reason_is_told_behind_the_name(error, kind):
+    def work(rows):
+        raise error
+
+    with pytest.raises(kind, match=str(error)) as caught:
+        Model().fit(X, work)
+    assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize("apart", [1e100, 1e150])
+@pytest.mark.parametrize("kind", [GTM, GTMSequence])
+def test_columns_far_apart_are_fitted_or_named(kind, apart):
+    frame = pd.DataFrame(X * [1, apart, 1], columns=["length", "mass", "height"])
+    try:
+        with pytest.warns():  # of columns that hold all variance, or of numbers out of reach
+            model = kind(nodes=6, basis=3, max_iter=5).fit(frame)
+    except InvalidDataError as error:
+        assert "mass spreads over" in str(error)  # noqa: PT017
+    else:
+        assert np.isfinite(model.weights_).all()
+
+
+# ------------------------------------------------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e-300, 1e-160, 1e153, 1e300])
+@pytest.mark.parametrize(
+    "model",
+    [PrincipalCurve(max_iter=3), DensityRidge(max_iter=3), PrincipalSurface(max_iter=2)],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_beyond_reach_count_as_the_last_within_it(model, unit):
+    weight = np.ones(80) if unit == 5e-324 else np.linspace(0.5, 1, 80)
+    within = 1e-50 if unit < 1 else 1e50
+    last, beyond = (model.fit(X, sample_weight=w).project(X) for w in (within * weight, unit * weight))
+    assert_allclose(beyond, last, atol=1e-6)
+
+
+def test_weights_keep_their_shares_and_zeros():
+    within = np.array([0.0, 3e-9, 1.0])
+    assert weights_within_reach(within) is within
+    assert_allclose(weights_within_reach(1e200 * within) / 1e50, within, rtol=1e-12)
+    lightest = weights_within_reach(np.array([0.0, 5e-324, 2.0]))
+    assert lightest[0] == 0 < np.square(lightest[1])
+    assert lightest[1] + lightest[2] == 2
+
+
+# ------------------------------------------------------------------------------------------------------ settings
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GTMSequence(initial=np.array([1, 2])),
+        KMM(annealing=1e155),
+        KMM(annealing=10**30),
+        DensityRidge(mask={"a": 1}),
+        OrientedPointsCurve(bandwidth=10**400),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_absurd_settings_are_refused(model):
+    with pytest.raises(InvalidParameterError, match="must be"):
+        model.fit(X)
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-300, 1e155, 1.7e308])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(OrientedPointsCurve, "bandwidth"), (OrientedPointsCurve, "step"), (PolygonalCurve, "penalty"), (SOM, "width")],
+)
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_settings_at_the_ends_of_their_range_give_a_finite_model_or_a_name(kind, name, value):
+    try:
+        model = kind(**{name: value}, max_iter=2).fit(X)
+    except PrinfoldError:
+        return
+    assert np.isfinite(model.project(X)).all()
+
+
+@pytest.mark.parametrize("grid", [X, 1, "width", [], [1]], ids=["table", "number", "name", "empty", "list"])
+def test_a_grid_that_is_none_is_refused(grid):
+    with pytest.raises(InvalidParameterError, match="the table comes first, as in choose"):
+        choose(X, grid)

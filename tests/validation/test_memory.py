@@ -1,0 +1,88 @@
+"""Work for which there is no memory is refused before it begins, with the setting to change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from prinfold import GTM, UKR, GTMMixture, GTMSequence, PolygonalCurve, ProbabilisticCurve, SurfaceMonitor, datasets
+from prinfold.exceptions import Advice, InvalidParameterError, NotEnoughMemoryError
+from prinfold.validation import memory
+from prinfold.validation.memory import available_memory, require_memory
+
+X = np.random.default_rng(0).normal(size=(40, 3)) * [3, 1, 0.2]
+GIB = 2.0**30
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+
+@pytest.fixture
+def small_machine(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 1.0 * GIB)
+
+
+def test_what_fits_is_allowed_and_what_does_not_is_refused_with_both_sizes(small_machine):
+    require_memory("a table", GIB / 8, Advice("nodes"))
+    with pytest.raises(NotEnoughMemoryError, match="about 2 GiB of memory, and there are 1 GiB left; set nodes"):
+        require_memory("a table", GIB / 4, Advice("nodes"))
+
+
+def test_small_work_does_not_ask(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: pytest.fail("asked"))
+    require_memory("a table", 1000, Advice("nodes"))
+
+
+def test_available_memory_is_the_least_of_machine_and_group(monkeypatch, tmp_path):
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   4096 kB\n", encoding="ascii")
+    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    assert available_memory() == 4096 * 1024
+    for name, text in (("max", "3000\n"), ("current", "2500\n"), ("stat", "anon 2000\ninactive_file 100\n")):
+        (tmp_path / f"memory.{name}").write_text(text, encoding="ascii")
+    assert available_memory() == 600
+    (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
+    assert available_memory() == 4096 * 1024
+
+
+def test_on_other_machines_all_memory_counts(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "none")
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    monkeypatch.setattr(memory.os, "sysconf", {"SC_PHYS_PAGES": 10, "SC_PAGE_SIZE": 4096}.__getitem__, raising=False)
+    assert available_memory() == 40960
+    monkeypatch.delattr(memory.os, "sysconf")
+    assert available_memory() == np.inf
+
+
+@pytest.mark.parametrize("model", [GTM(nodes=1500), GTMSequence(nodes=1500)], ids=lambda model: type(model).__name__)
+def test_a_map_of_too_many_nodes_is_refused_before_training(small_machine, model):
+    with pytest.raises(NotEnoughMemoryError, match=r"2250000 nodes .* GiB.*; use fewer nodes"):
+        model.fit(X)
+
+
+@pytest.mark.parametrize("n", [10**12, 10**400], ids=["12", "400"])
+@pytest.mark.parametrize(
+    "model",
+    [GTM(max_iter=1), GTMMixture(max_iter=1), GTMSequence(max_iter=1), UKR(max_iter=1), ProbabilisticCurve(max_iter=1)],
+    ids=lambda model: type(model).__name__,
+)
+def test_too_many_rows_are_not_drawn(model, n):
+    with pytest.raises(NotEnoughMemoryError, match=r"rows would take about .* of memory.*; lower n"):
+        model.fit(X).sample(n)
+
+
+def test_too_many_rows_are_not_simulated():
+    with pytest.raises(NotEnoughMemoryError, match="lower n_simulated"):
+        SurfaceMonitor(n_simulated=10**12).fit(X)
+    with pytest.raises(NotEnoughMemoryError, match="lower n_samples"):
+        datasets.make_spiral(10**13)
+    with pytest.raises(InvalidParameterError, match="n must be a whole number"):
+        GTM(max_iter=1).fit(X).sample(1.5)
+
+
+@pytest.mark.parametrize("length", [None, 3.0])
+def test_a_line_has_no_more_segments_than_rows(length):
+    model = PolygonalCurve(n_segments=10**9, length=length, max_iter=400).fit(X[:12])
+    assert model.n_segments_ <= 12
