@@ -42,7 +42,8 @@ FULL_ONLY = {name: case for name, _, case in (line.partition("\t") for line in _
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         name, _, case = item.nodeid.removesuffix("]").partition("[")
-        if name in FULL_ONLY and (not case or case != FULL_ONLY[name]):
+        in_browser = "browser" in getattr(item, "fixturenames", ())
+        if in_browser or (name in FULL_ONLY and (not case or case != FULL_ONLY[name])):
             item.add_marker(pytest.mark.full)
     folder = os.environ.get("PRINFOLD_DATA")
     if folder and Path(folder).is_dir():

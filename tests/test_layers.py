@@ -24,7 +24,7 @@ FLOORS = (
     ("datasets", "metrics"),
     ("base",),
     ("basis_maps",),
-    ("gtm", "pps", "kernel_manifolds", "density", "curves", "surfaces", "som", "applications"),
+    ("gtm", "pps", "kernel_manifolds", "density", "curves", "surfaces", "trees", "som", "applications"),
     ("select",),
     ("plot",),
     ("explorer",),
@@ -43,6 +43,7 @@ ARROWS = {
     ("applications", "gtm"): "landscapes and monitors ask the posterior of a map",
     ("kernel_manifolds", "density"): "latent densities choose bandwidths as class densities do",
     ("curves", "density"): "a curve may begin along the longest branch of a ridge",
+    ("trees", "density"): "a tree has the graph of branches that a ridge has",
     ("surfaces", "curves"): "bends of a surface are held to the noise as those of a curve are",
 }
 

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from prinfold.som.schedules import Schedule
     from prinfold.surfaces.principal_surface import PrincipalSurface
     from prinfold.surfaces.regularized_manifold import RegularizedManifold
+    from prinfold.trees.estimator import PrincipalTree
 
 __all__ = [
     "GTM",
@@ -134,6 +135,7 @@ __all__ = [
     "PolygonalCurve",
     "PrincipalCurve",
     "PrincipalSurface",
+    "PrincipalTree",
     "ProbabilisticCurve",
     "RatioDensity",
     "RegularizedManifold",

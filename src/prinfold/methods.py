@@ -178,6 +178,15 @@ for _method in (
         short="ridge",
     ),
     Method(
+        "PrincipalTree",
+        "prinfold.trees.estimator",
+        noun="principal_tree",
+        page="trees",
+        cites=("mao2015", "mao2017"),
+        surface="graph",
+        short="tree",
+    ),
+    Method(
         "PrincipalCurve",
         "prinfold.curves.principal_curve",
         noun="principal_curve",

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prinfold.numerics.polylines import nearest_on_polyline, nearest_on_polyline_reference
+from prinfold.exceptions import InvalidDataError
+from prinfold.numerics.polylines import nearest_on_polyline, nearest_on_polyline_reference, nearest_on_segments
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -38,3 +39,20 @@ def test_rows_with_their_neighbours_pass_over_segments_that_are_far(closed):
     X = np.stack([np.cos(X), np.sin(X)], axis=1) * (0.9 + X)[:, None]
     fast, slow = nearest_on_polyline(X, vertices, closed), nearest_on_polyline_reference(X, vertices, closed)
     assert_allclose(fast.squared, slow.squared, atol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [3, 20])
+def test_feet_on_segments_that_are_no_chain_are_those_of_each_alone(columns: int) -> None:
+    """With few columns and with many, beside every segment as a polyline of its own."""
+    rng = np.random.default_rng(0)
+    X, begin, step = (rng.normal(size=(size, columns)) for size in (60, 9, 9))
+    feet = nearest_on_segments(X, begin, step)
+    alone = [nearest_on_polyline_reference(X, np.stack([a, a + d])) for a, d in zip(begin, step, strict=True)]
+    squared = np.stack([each.squared for each in alone])
+    np.testing.assert_array_equal(feet.segment, squared.argmin(axis=0))
+    np.testing.assert_allclose(feet.squared, squared.min(axis=0))
+
+
+def test_no_segments_have_no_feet() -> None:
+    with pytest.raises(InvalidDataError, match="at least one segment"):
+        nearest_on_segments(np.zeros((3, 2)), np.zeros((0, 2)), np.zeros((0, 2)))

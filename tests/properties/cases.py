@@ -40,6 +40,7 @@ from prinfold import (
     PolygonalCurve,
     PrincipalCurve,
     PrincipalSurface,
+    PrincipalTree,
     ProbabilisticCurve,
     RegularizedManifold,
     SmoothingSpline,
@@ -132,6 +133,13 @@ def _polygonal(**settings: Any) -> Callable[..., PolygonalCurve]:
 
 def _curve(smoother: Any = "spline", **settings: Any) -> Callable[..., PrincipalCurve]:
     return lambda **more: PrincipalCurve(smoother, **{**_QUICK, **settings, **more})
+
+
+_TREE = _RIDGE | {"monotone"}
+
+
+def _tree(**settings: Any) -> Callable[..., PrincipalTree]:
+    return lambda **more: PrincipalTree(**{**_QUICK, **settings, **more})
 
 
 _PROBABLE = _RIDGE | {"density"}
@@ -292,6 +300,11 @@ CASES = [
     Case("DensityRidge-wide", _ridge(bandwidth=0.8), _RIDGE | {"open"}, 1, 1, lambda s: {"bandwidth": 0.8 * s}),
     Case("DensityRidge-shift", _ridge(step="mean_shift", bandwidth="silverman", max_iter=12), _RIDGE, 1, 1),
     Case("DensityRidge-surface", _ridge(n_components=2, bandwidth=0.8), _RIDGE, 2, 2, lambda s: {"bandwidth": 0.8 * s}),
+    Case("PrincipalTree", _tree(), _TREE | {"open"}, 1, 1),
+    Case("PrincipalTree-path", _tree(topology="path", nodes=20), _TREE, 1, 1),
+    Case("PrincipalTree-ring", _tree(topology="ring", nodes=20), _TREE, 1, 1),
+    Case("PrincipalTree-graph", _tree(topology="graph", bandwidth=0.3), _TREE, 1, 1, lambda s: {"bandwidth": 0.3 * s}),
+    Case("PrincipalTree-forest", _tree(topology="forest", trim=1.0), _TREE, 1, 1, lambda s: {"trim": s}),
     Case("PolygonalCurve", _polygonal(), _CURVE | {"open"}, 1, 1),
     Case("PolygonalCurve-closed", _polygonal(closed=True, init="pca"), _CURVE, 1, 1),
     Case("PolygonalCurve-length", _polygonal(length=5.0), _CURVE | {"monotone"}, 1, 1, lambda s: {"length": 5.0 * s}),
@@ -345,6 +358,7 @@ QUICK = {
     "ProbabilisticCurve",
     "PrincipalCurve",
     "PrincipalSurface-line",
+    "PrincipalTree",
     "RegularizedManifold-line",
 }
 """Cases of the quick run: every class, and settings with code of their own. ``make test-full`` has all."""

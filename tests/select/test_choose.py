@@ -346,6 +346,7 @@ def test_sequences_in_every_form_choose_alike() -> None:
 
 def test_equal_sequences_stay_together() -> None:
     twice = samples.SelectionSequences(np.concatenate([*PARTS, *PARTS]), np.append(0, np.cumsum([*WALKS.lengths] * 2)))
+    assert twice.total == len(twice.X)
     fold = twice.folds(3, np.random.default_rng(0))
     np.testing.assert_array_equal(fold[:6], fold[6:])
     assert set(fold) == {0, 1, 2}

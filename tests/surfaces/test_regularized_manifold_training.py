@@ -37,7 +37,7 @@ def test_the_penalty_is_the_norm_of_the_sum_of_kernels(surface):
 def test_projections_begin_on_a_mesh_of_all_places_that_rows_may_be_projected_to(surface):
     alternation = replace(regularized_manifold_training.alternation(surface, 1.0), reach=0.25)
     places = alternation.mesh(np.zeros((len(surface.penalty_mask), 2))).latent
-    assert_allclose([places.min(), places.max()], [*alternation.domain.lower, *alternation.domain.upper])
+    assert_allclose([places.min(), places.max()], [*alternation.domain.extent.lower, *alternation.domain.extent.upper])
 
 
 @pytest.mark.parametrize("penalty", [1e-4, 1e-2, 1.0])

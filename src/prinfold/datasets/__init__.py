@@ -38,12 +38,14 @@ from prinfold.datasets.surfaces import (
     make_swiss_roll,
     make_thesis_surface,
 )
+from prinfold.datasets.tree import TreeDataset, make_tree
 
 __all__ = [
     "Beams",
     "Dataset",
     "Densitometer",
     "LineNetwork",
+    "TreeDataset",
     "TrueSurface",
     "line_network",
     "load_crabs",
@@ -74,6 +76,7 @@ __all__ = [
     "make_thesis_curve",
     "make_thesis_surface",
     "make_torus",
+    "make_tree",
     "make_two_gaussians",
     "make_zigzag",
     "path_lengths",

@@ -52,6 +52,7 @@ def decoder_notes(decoder: Spec, name: str) -> list[str]:
 SURFACES: dict[str, Callable[[Any], Any]] = {
     "basis": lambda model: model.basis_.bind(model.latent_),
     "ridge": lambda model: model.graph_ if model.flow_.dimension == 1 else model.chart_,
+    "graph": lambda model: model.graph_,
     "curve": lambda model: model.curve_,
     "nodes": lambda model: model._model,
     "latent": lambda model: model.latent_,

@@ -25,7 +25,7 @@ from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.model_files import explain_misfits
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe
+from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe, needs_of
 from prinfold.gtm.recipe import Recipe, TrainingJob, with_start_step
 from prinfold.gtm.starts.first_parameters import in_units
 from prinfold.gtm.starts.outliers import robust
@@ -82,8 +82,8 @@ class GTM(LatentGridModel):
         trained from the second best too, unless rows × nodes are four million or more.
     max_iter : int, default=200
         Most EM iterations. Large tables are warmed up by up to 30 more, but no more than this, on a quarter of the
-        nodes; ``history_`` begins after them. Where nodes are doubled, up to 16 more follow, and
-        ``history_`` begins with those.
+        nodes; ``history_`` begins after them. Where nodes are doubled, up to 16 of them follow,
+        and ``history_`` begins with those.
     {tol, default=1e-4}
     {relaxation}
     {random_state.starts}
@@ -254,10 +254,10 @@ class GTM(LatentGridModel):
         -------
         float
         """
-        bent, log_likelihood = self._curvature(X, hessian, sample_weight, errors)
+        curvature, log_likelihood = self._curvature(X, hessian, sample_weight, errors)
         prior = evidence_training.found_prior(self._model, self._parameters(), self.history_)
         roughness = prior.roughness(self._model.surface, self.weights_)
-        return evidence.log_evidence(log_likelihood, self.prior_precision_, roughness, bent)
+        return evidence.log_evidence(log_likelihood, self.prior_precision_, roughness, curvature)
 
     def effective_weights(
         self, X: Any, hessian: str = "approximate", sample_weight: Any = None, *, errors: Any = None
@@ -413,7 +413,7 @@ class GTM(LatentGridModel):
     def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
         noise: NoiseRecipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
         trainer = TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer
-        by_evidence, needs = self.prior_precision == "evidence", noise.needs
+        by_evidence, needs = self.prior_precision == "evidence", needs_of(noise)
         penalty = first_penalty(self.regularization) if by_evidence else self._given_penalty()
         own: dict[str, Any] = {"attributes": gtm_attributes, "trainer": trainer}
         recipe = plain_recipe(self, noise.make, penalty, places, **(own | parts))

@@ -345,7 +345,7 @@ def _refining_loop(recipe: Recipe, jobs: list[TrainingJob], start: Parameters, *
 def _finer_job(recipe: Recipe, job: TrainingJob, outcome: Outcome[Any]) -> TrainingJob | None:
     """The job on a finer space, where training has settled and found the nodes to be far apart."""
     rows, state = job.rows, outcome.state
-    if not rows.at_hand or outcome.reason is not StopReason.CONVERGED:
+    if not rows.at_hand or outcome.reason not in (StopReason.CONVERGED, StopReason.REFINED):
         return None
     finer = finer_space(job.model, state.parameters, state.statistics.mass)
     if finer is None:

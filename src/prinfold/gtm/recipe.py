@@ -27,7 +27,7 @@ from prinfold.rows.rows import Rows
 
 
 class TrainingJob(NamedTuple):
-    """What is trained: the model that stays fixed, the rows, and the recipe of its basis."""
+    """Map, noise and penalty, which stay fixed in training, with the rows and the basis before it was bound."""
 
     model: GTMModel
     rows: Rows

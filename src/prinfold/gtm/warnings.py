@@ -6,6 +6,7 @@ Each function gives the words and the category of what is to be said, if anythin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message,
 from prinfold.geometry.folds import Folds, describe, find_folds
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.posterior import mode_distance
+from prinfold.gtm.posterior import node_mode_distance
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows, filled
 
@@ -186,9 +187,8 @@ def warn_about_fit(fitted: Any, found: MapOnRows) -> None:
     warn_all((words, DegenerateWarning) for check in fitted._checks for words in check(fitted))
     warn_all(about_one_row(rows))
     warn_all(about_dimension(surface.latent.dimension, rows.n_columns))
-    folds = found.folds(found.model, found.parameters)
-    if is_folded(found, folds):
-        warn_all([about_folds(folds)])
+    if is_folded(found, found.folds):
+        warn_all([about_folds(found.folds(found.model, found.parameters))])
     warn_all(about_basis(surface, fitted.basis_))
     warn_all(about_far_modes(far_mode_share(found)))
 
@@ -201,7 +201,10 @@ def is_troubled(found: MapOnRows) -> bool:
 
     Columns that the noise tells apart have its units, so that those of the data do not decide.
     """
-    return is_folded(found, _folds_in_units(found)) or far_mode_share(found) > MANY_ROWS
+    columns = found.model.noise.capabilities.columns
+    units = None if columns is None else columns.units
+    folds = found.folds if units is None else partial(_folds_in_units, units)
+    return is_folded(found, folds) or far_mode_share(found) > MANY_ROWS
 
 
 def node_folds(model: GTMModel, parameters: Parameters) -> Folds:
@@ -210,15 +213,13 @@ def node_folds(model: GTMModel, parameters: Parameters) -> Folds:
     return find_folds(surface.node_jacobian(parameters.weights), None, latent.edges)
 
 
-def _folds_in_units(found: MapOnRows) -> Folds:
-    columns, surface = found.model.noise.capabilities.columns, found.model.surface
-    if columns is None or columns.units is None:
-        return found.folds(found.model, found.parameters)
-    unit = np.where(columns.units > 0, columns.units, 1.0)
-    return find_folds(surface.node_jacobian(found.parameters.weights) / unit[:, None], None, surface.latent.edges)
+def _folds_in_units(unit: FloatArray, model: GTMModel, parameters: Parameters) -> Folds:
+    """Folds of the map with columns in units of their own (D,)."""
+    jacobian = model.surface.node_jacobian(parameters.weights)
+    return find_folds(jacobian / np.where(unit > 0, unit, 1.0)[:, None], None, model.surface.latent.edges)
 
 
-def is_folded(found: MapOnRows, folds: Folds) -> bool:
+def is_folded(found: MapOnRows, folds: FindFolds) -> bool:
     """Whether many rows lie on folds.
 
     Folds where no row lies are harmless: they bridge gaps between clusters. A surface of more dimensions than columns
@@ -226,12 +227,13 @@ def is_folded(found: MapOnRows, folds: Folds) -> bool:
     """
     if found.rows.n_columns < found.model.surface.latent.dimension:
         return False
-    return bool(found.mass[folds.folded].sum() / found.mass.sum() > MANY_ON_FOLDS)
+    folded = folds(found.model, found.parameters).folded
+    return bool(found.mass[folded].sum() / found.mass.sum() > MANY_ON_FOLDS)
 
 
 def far_mode_share(found: MapOnRows) -> float:
     """Share of the rows that count whose posterior has its mean far from its mode."""
-    apart = mode_distance(*found[:3])
+    apart = node_mode_distance(*found[:3])
     return float(np.average(apart > FAR_MODE * found.spacing, weights=found.weight))
 
 

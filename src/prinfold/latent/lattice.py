@@ -12,8 +12,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
-from prinfold.latent.base import LatentSpace, is_count, refuse_too_many, unique_edges
-from prinfold.latent.embeddings import AxisEmbedding
+from prinfold.latent.base import AxisEmbedding, LatentSpace, is_count, refuse_too_many, unique_edges
 
 _MOST_FACES = 2**21
 """A lattice has q! simplices per cell; where that makes more than this it has no faces."""

@@ -11,8 +11,7 @@ from scipy.spatial import ConvexHull
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import UnitSphere
-from prinfold.latent.base import LatentSpace, edges_of, is_count, refuse_too_many
-from prinfold.latent.embeddings import SphereEmbedding
+from prinfold.latent.base import LatentSpace, SphereEmbedding, edges_of, is_count, refuse_too_many
 
 
 @dataclass(frozen=True)

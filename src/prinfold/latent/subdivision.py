@@ -10,8 +10,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.geometry.domain import Box
-from prinfold.latent.base import LatentSpace
-from prinfold.latent.embeddings import Embedding
+from prinfold.latent.base import LatentEmbedding, LatentSpace
 from prinfold.latent.lattice import Lattice
 
 
@@ -69,7 +68,7 @@ class Subdivision(LatentSpace):
         return self.lattice
 
     @property
-    def embedding(self) -> Embedding:
+    def embedding(self) -> LatentEmbedding:
         return self.lattice.embedding
 
 

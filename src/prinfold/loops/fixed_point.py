@@ -94,8 +94,8 @@ def go_on(
 ) -> Outcome[S]:
     """The outcome of at most ``more`` iterations of another loop, which begins where the first had settled.
 
-    The objective of the other loop is another one, so that its history begins anew, as does the count of iterations.
-    It may end anywhere: that there was no more to do was found before, and remains the reason to stop.
+    The objective of the other loop is another one, so that its history begins anew; iterations of both are counted.
+    It may end anywhere, since the first had settled, and then says that it was a refinement.
     """
 
     def shifted(listen: Listener[S]) -> Listener[S]:
@@ -103,10 +103,10 @@ def go_on(
 
     left = min(more, max_iter - before.n_iter)
     after = loop(max_iter=left, tol=tol, listeners=[shifted(each) for each in listeners])
-    stopped = after.reason in (StopReason.CALLBACK, StopReason.INTERRUPTED)
+    reason = StopReason.REFINED if after.reason is StopReason.MAX_ITER else after.reason
     clock = before.history["seconds"][-1]
     history = after.history | {"seconds": [clock + each for each in after.history["seconds"]]}
-    return replace(after, history=history, reason=after.reason if stopped else before.reason)
+    return replace(after, n_iter=before.n_iter + after.n_iter, history=history, reason=reason)
 
 
 def _stop_reason(records: Sequence[Mapping[str, float]], rule: StoppingRule, tol: float) -> StopReason | None:

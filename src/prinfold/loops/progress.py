@@ -33,7 +33,7 @@ def progress_for(verbose: int, label: str, stream: TextIO | None = None) -> list
 
 
 _FINISHED_REASONS = {
-    str(reason) for reason in (StopReason.CONVERGED, StopReason.GROWN, StopReason.CAPPED, StopReason.WALKED)
+    str(reason) for reason in StopReason if reason.name in ("CONVERGED", "REFINED", "GROWN", "CAPPED", "WALKED")
 }
 """Reasons for stopping after which the bar is drawn full."""
 

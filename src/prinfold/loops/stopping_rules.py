@@ -21,6 +21,7 @@ class StopReason(Enum):
     """Why training ended; the value is a sentence."""
 
     CONVERGED = "The objective changed by less than tol."
+    REFINED = "The objective settled; then the nodes were doubled, and a few more iterations followed."
     ARRIVED = "Every row has come to rest."
     NOISE = "The error has come down to the level of the noise."
     GROWN = "The line has come to rest with as many segments as were called for."
@@ -50,6 +51,7 @@ class StopReason(Enum):
 
 _PLAIN = {
     "CONVERGED": "Finished: more iterations would hardly change the surface.",
+    "REFINED": "Finished: the surface had settled, and was refined with more nodes.",
     "STALLED": "Finished: ten more iterations have not made the surface better.",
     "MAX_ITER": "The iteration limit was reached before the surface had settled.",
     "OPEN": "Training goes on with every block of rows.",

@@ -37,11 +37,21 @@ def segments_of(vertices: FloatArray, closed: bool) -> tuple[FloatArray, FloatAr
 
 def nearest_on_polyline(X: FloatArray, vertices: FloatArray, closed: bool = False) -> Feet:
     """Feet of rows (n, D) on the polyline through at least two vertices (m, D)."""
-    from prinfold.numerics._polylines_jit import sweep
-
     X, vertices = (np.ascontiguousarray(part, dtype=np.float64) for part in (X, vertices))
     _require_polyline(X, vertices)
-    begin, step = (np.ascontiguousarray(part) for part in segments_of(vertices, closed))
+    return nearest_on_segments(X, *segments_of(vertices, closed))
+
+
+def nearest_on_segments(X: FloatArray, begin: FloatArray, step: FloatArray) -> Feet:
+    """Feet of rows (n, D) on segments that begin at points (s, D), with steps (s, D) along them; all finite."""
+    from prinfold.numerics._polylines_jit import sweep
+
+    X, begin, step = (np.ascontiguousarray(part, dtype=np.float64) for part in (X, begin, step))
+    if len(begin) == 0 or begin.shape != step.shape or begin.shape[1:] != X.shape[1:]:
+        raise InvalidDataError(
+            f"nearest points need at least one segment in the columns of the rows, got rows of shape {X.shape}, "
+            f"beginnings of shape {begin.shape} and steps of shape {step.shape}"
+        )
     feet = Feet(np.empty(len(X), dtype=np.int64), np.empty(len(X)), np.empty(len(X)))
 
     def one(part: slice) -> None:

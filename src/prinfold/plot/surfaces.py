@@ -247,9 +247,9 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     if hasattr(estimator, "levels_"):
         return hierarchy(estimator, X, **options)
     fitted = FittedSurface.of(estimator)
-    is_ridge = hasattr(fitted.model, "flow_")
-    if is_ridge and fitted.latent.unit_speed:  # whose coordinates, branch after branch, make no map
-        return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
+    if fitted.latent.unit_speed and hasattr(fitted.model, "graph_"):  # branch after branch makes no map
+        in_the_plane = hasattr(fitted.model, "flow_") and fitted.model.n_features_in_ == 2
+        return (ridge if in_the_plane else surface)(estimator, X, **options)
     if fitted.latent.charts:
         return (surface if _is_best_in_data_space(fitted) else mixture)(estimator, X, **options)
     if fitted.latent.unit_speed and not _is_best_in_data_space(fitted) and not _colors_rows(options):

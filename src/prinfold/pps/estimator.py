@@ -336,8 +336,8 @@ class PPS(LatentGridModel):
 
 def pps_attributes(job: TrainingJob, state: gtm.FittedState, selection: Selection | None = None) -> dict[str, Any]:
     """Fitted attributes of a principal surface; where the noise is round it is 1 along and across."""
-    parameters = state.parameters
-    factors = {"clamping_": getattr(parameters, "along", 1.0), "across_": getattr(parameters, "across", 1.0)}
+    arrays = state.parameters.to_arrays()
+    factors = {"clamping_": arrays.get("along", 1.0), "across_": arrays.get("across", 1.0)}
     return map_attributes(job, state) | factors | {"selection_": selection}
 
 

@@ -115,7 +115,10 @@ def check_settings(recipe: Any, constraints: Mapping[str, Constraint]) -> None:
 
 def check_parameters(estimator: Any, constraints: Mapping[str, Constraint]) -> None:
     """Check every parameter of an estimator against its table."""
-    check_settings(estimator, {name: constraints[name] for name in estimator.get_params(deep=False)})
+    names = estimator.get_params(deep=False)
+    if missing := [name for name in names if name not in constraints]:
+        raise NotImplementedError(f"{type(estimator).__name__} has no constraint for {missing}: add it to _constraints")
+    check_settings(estimator, {name: constraints[name] for name in names})
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:

@@ -113,19 +113,19 @@ def test_training_ends_where_the_objective_is_flat(dispersion):
         assert abs(ahead - behind) / (2 * h) < 2e-5
 
 
-def test_numbers_alone_are_a_gtm_of_diagonal_noise():
+@pytest.mark.parametrize("settings", [{}, {"prior_precision": 0.3}, {"init": "random", "random_state": 1}], ids=str)
+def test_numbers_alone_are_a_gtm_of_diagonal_noise(settings):
     X = np.column_stack([TABLE["length"], TABLE["weight"], TABLE["length"] ** 2, TABLE["length"] * TABLE["weight"]])
     X[np.random.default_rng(2).uniform(size=X.shape) < 0.1] = np.nan
-    for settings in ({}, {"prior_precision": 0.3}, {"init": "random", "random_state": 1}):
-        mixed = MixedGTM(**SMALL, **settings).fit(X)
-        plain = GTM(**SMALL, **settings, noise="diagonal").fit(X)
-        assert_allclose(mixed.weights_, plain.weights_, rtol=1e-7, atol=1e-9)
-        assert_allclose(mixed.noise_parameters_["variances"], plain.noise_parameters_["variances"], rtol=1e-9)
-        assert mixed.noise_variance_ == pytest.approx(plain.noise_variance_, rel=1e-9)
-        assert_allclose(mixed.history_["objective"], plain.history_["objective"], rtol=1e-10)
-        assert_allclose(mixed.transform(X), plain.transform(X), atol=1e-9)
-        assert_allclose(mixed.score_samples(X), plain.score_samples(X), rtol=1e-9)
-        assert_allclose(mixed.impute(X), plain.impute(X), atol=1e-9)
+    mixed = MixedGTM(**SMALL, **settings).fit(X)
+    plain = GTM(**SMALL, **settings, noise="diagonal").fit(X)
+    assert_allclose(mixed.weights_, plain.weights_, rtol=1e-7, atol=1e-9)
+    assert_allclose(mixed.noise_parameters_["variances"], plain.noise_parameters_["variances"], rtol=1e-9)
+    assert mixed.noise_variance_ == pytest.approx(plain.noise_variance_, rel=1e-9)
+    assert_allclose(mixed.history_["objective"], plain.history_["objective"], rtol=1e-10)
+    assert_allclose(mixed.transform(X), plain.transform(X), atol=1e-9)
+    assert_allclose(mixed.score_samples(X), plain.score_samples(X), rtol=1e-9)
+    assert_allclose(mixed.impute(X), plain.impute(X), atol=1e-9)
 
 
 def test_the_map_finds_the_places():

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from tests.gtm.trainers.test_incremental import WEIGHT, X, _Dense, _model
 
 from prinfold import GTM, Blocks, Incremental, LowRankNoise
 from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
 from prinfold.gtm import model as gtm
+from prinfold.gtm.noise.protocol import Posterior
 from prinfold.gtm.starts.first_parameters import pca_start
-from prinfold.gtm.trainers.frozen_responsibilities import freeze, sum_with_frozen
+from prinfold.gtm.trainers.frozen_responsibilities import _large, freeze, sum_with_frozen
 from prinfold.gtm.trainers.incremental import IncrementalModel
 from prinfold.rows.rows import as_rows
 
@@ -44,6 +45,12 @@ def test_what_is_frozen_and_what_is_not_add_up_to_all(noise, gaps, most):
     assert frozen.share.min() >= 1 - most
     assert frozen.share.min() < 1
     assert any(len(part.near) < 36 for part in frozen.parts)
+
+
+def test_no_more_nodes_are_found_anew_than_must_be():
+    posterior = Posterior(np.array([[0.5, 0.3, 0.15, 0.05]]), np.ones(1), np.zeros(1))
+    assert_array_equal(_large(posterior, 0.25), [0, 1])
+    assert_array_equal(_large(posterior, 0.1), [0, 1, 2])
 
 
 def _responsibilities(frozen, now, before):

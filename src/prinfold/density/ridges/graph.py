@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -81,7 +82,18 @@ class RidgeGraph(Strands):
         if len(ridge.points) == 0:
             raise InvalidDataError("a graph needs at least one ridge point, got none; use a larger bandwidth")
         nodes = make_net(flow, ridge)
-        branches = _branches(nodes, find_branches(flow, nodes, shortest))
+        return cls.along(nodes, find_branches(flow, nodes, shortest), flow.density.log_density, flow.sphere)
+
+    @classmethod
+    def along(
+        cls,
+        nodes: Net,
+        paths: list[Path],
+        log_density: Callable[[FloatArray], FloatArray],
+        globe: Globe | None = None,
+    ) -> RidgeGraph:
+        """The graph whose branches are smooth curves along paths of nodes, which meet in the nodes that they share."""
+        branches = _branches(nodes, paths)
         places, ends = _end_points(nodes, branches)
         latent = Branches(
             np.array([branch.curve.length for branch in branches]),
@@ -91,13 +103,16 @@ class RidgeGraph(Strands):
         )
         points = np.concatenate([branch.curve.points for branch in branches])
         tangents = np.concatenate([branch.curve.tangents for branch in branches])
-        return cls(latent, points, tangents, flow.density.log_density(points), places, ends, flow.sphere)
+        return cls(latent, points, tangents, log_density(points), places, ends, globe)
 
     # ------------------------------------------------------------------------------- from data
 
     def locate(self, X: FloatArray) -> GraphLocation:
         """Branch, arc length along it and distance of each row."""
-        found = self.nearest(X)
+        return self.located(self.nearest(X), X)
+
+    def located(self, found: Projection, X: FloatArray) -> GraphLocation:
+        """Branch, arc length along it and distance of rows whose nearest points are known."""
         branch = self.latent.domain.piece(found.latent)
         arc_length = found.latent[:, 0] - self.latent.domain.low[branch]
         squared = found.squared_distance if self.globe is None else self.globe.squared_length(found.squared_distance)

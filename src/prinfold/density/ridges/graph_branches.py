@@ -205,12 +205,14 @@ def path_length(nodes: Net, path: Path) -> float:
     return float((_steps(nodes, path) / (0.5 * (length[1:] + length[:-1]))).sum())
 
 
-def simplify(branches: list[Path], nodes: Net, shortest: float = SHORTEST_BRANCH) -> list[Path]:
-    """Remove small loops, short ways between junctions, spurs and fragments."""
+def simplify(
+    branches: list[Path], nodes: Net, shortest: float = SHORTEST_BRANCH, merge: float = _MERGE_BANDWIDTHS
+) -> list[Path]:
+    """Remove small loops, ways between junctions shorter than ``merge`` bandwidths, spurs and fragments."""
     while True:
         before = len(branches)
         branches = _merge_pairs(_remove_loops(branches, nodes))
-        branches = _merge_pairs(_contract_junctions(branches, nodes))
+        branches = _merge_pairs(_contract_junctions(branches, nodes, merge))
         branches = _merge_pairs(_remove_spurs(branches, nodes, shortest))
         if len(branches) == before:
             return _remove_fragments(branches, nodes, shortest)
@@ -268,14 +270,14 @@ def _detour(
     return False
 
 
-def _contract_junctions(branches: list[Path], nodes: Net) -> list[Path]:
+def _contract_junctions(branches: list[Path], nodes: Net, merge: float) -> list[Path]:
     """Make one junction of two that a short branch joins, at its densest node; the shortest branches come first."""
     count = degrees(branches)
     inner = [len(path) > 1 and min(count[path[0]], count[path[-1]]) >= 3 for path in branches]
     short = [
         (length, number)
         for number, path in enumerate(branches)
-        if inner[number] and (length := path_length(nodes, path)) < _MERGE_BANDWIDTHS
+        if inner[number] and (length := path_length(nodes, path)) < merge
     ]
     name: dict[int, int] = {}
     gone = set[int]()

@@ -21,7 +21,7 @@ from prinfold.gtm.fitting import column_spread, noise_attributes, plain_recipe, 
 from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.mixed.column_kinds import KINDS
-from prinfold.gtm.mixed.column_nodes import mean_jacobian, means
+from prinfold.gtm.mixed.column_nodes import MixedNodes, mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
 from prinfold.gtm.mixed.column_typing import Columns
 from prinfold.gtm.mixed.starts import inform_noise, link_start
@@ -413,12 +413,11 @@ def mixed_attributes(job: TrainingJob, state: gtm.FittedState) -> dict[str, Any]
 
 def mixed_folds(model: gtm.GTMModel, parameters: Parameters) -> Folds:
     """Fold and warp diagnostics at the nodes, in units of the noise."""
-    noise: Any = model.noise
-    surface, latent, weights = model.surface, model.surface.latent, parameters.weights
-    eta = surface.point(latent.nodes, weights)
-    spread = noise.variances(eta, parameters)
-    levels = noise.layout.predictors("categorical")
-    spread[:, levels] = noise.means(eta)[:, levels]
-    jacobian = noise.mean_jacobian(eta, surface.jacobian(latent.nodes, weights))
+    surface, latent = model.surface, model.surface.latent
+    nodes: MixedNodes = model.noise.at_nodes(surface, parameters)  # type: ignore[assignment]
+    layout, spread = nodes.layout, nodes.variances(None)
+    levels = layout.predictors("categorical")
+    spread[:, levels] = means(layout, nodes.centers)[:, levels]
+    jacobian = mean_jacobian(layout, nodes.centers, surface.jacobian(latent.nodes, parameters.weights))
     scaled = jacobian / np.sqrt(np.maximum(spread, np.finfo(float).tiny))[:, :, None]
     return find_folds(scaled, latent.domain.frame(latent.nodes), latent.edges)

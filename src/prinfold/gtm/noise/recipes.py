@@ -76,6 +76,11 @@ class NoiseRecipe(Protocol):
         """The noise about a surface in data of that spread."""
 
 
+def needs_of(recipe: NoiseRecipe) -> NoiseNeeds:
+    """Needs of a noise; a recipe of the user's own may leave them out."""
+    return getattr(recipe, "needs", NoiseNeeds())
+
+
 def check_recipe(recipe: Any, **constraints: Constraint) -> None:
     """Refuse settings that cannot be."""
     for name, constraint in constraints.items():

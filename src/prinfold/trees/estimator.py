@@ -1,0 +1,420 @@
+"""Principal trees by soft assignments and minimum spanning trees."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, Mesh, RandomState
+from prinfold.base.callbacks import with_callbacks
+from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.unique_rows import Unique, centered_rows
+from prinfold.density.ridges import export
+from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
+from prinfold.exceptions import (
+    CorruptModelFileError,
+    DegenerateWarning,
+    StructureWarning,
+    warn_caller,
+)
+from prinfold.files import storable
+from prinfold.geometry.column_span import ColumnSpan
+from prinfold.geometry.projection import Projection
+from prinfold.latent import Branches
+from prinfold.latent.arc_strands import Strands
+from prinfold.loops import Outcome, run_fixed_point
+from prinfold.trees.diagnosis import Fit, doubt
+from prinfold.trees.noise import FirstTree, RowsInFrame, first_tree, keep_all, keep_components
+from prinfold.trees.shapes import TOPOLOGIES, Shape, find_shape, net_of, without_ends
+from prinfold.trees.soft_tree import TreeProblem, TreeState, log_mixture
+from prinfold.trees.support import branch_support, weak_tips
+from prinfold.trees.ways import name_forks
+from prinfold.validation.settings import (
+    Constraint,
+    as_generator,
+    check_parameters,
+    flag,
+    integer,
+    nothing,
+    one_of,
+    random_state,
+    real,
+)
+from prinfold.validation.tables import check_weight
+
+_SUPPORT_SAMPLES = 50
+"""Times that rows are drawn anew for ``min_support``."""
+
+
+@storable
+class PrincipalTree(PrincipalManifold):
+    """A tree through the middle of rows, in few columns or in hundreds; or a path, a ring, a graph, a forest.
+
+    Rows are softly assigned to centres, and centres are held together by their minimum spanning tree, in turn
+    (SimplePPT). Branches that do not stand out of the noise are left out. The coordinate of a row is the arc length of
+    its nearest point, with the branches laid end to end; :meth:`locate` tells branch and place on it.
+
+    Parameters
+    ----------
+    topology : {"tree", "path", "ring", "graph", "forest"}, default="tree"
+        What the rows lie along: a tree; one path; one closed ring; a tree in which ends that meet again close loops;
+        several trees apart from each other.
+    nodes : int, default=60
+        Centres, and no more than a third of the different rows.
+    bandwidth : "auto" or float, default="auto"
+        Width of the kernel that assigns rows to centres, in units of the data. ``"auto"`` takes a little more than the
+        noise in one column, which is measured about the tree.
+    stiffness : float, default=1.0
+        Pull between neighbouring centres, in units of that of the rows on a centre.
+    min_length : float, default=1.0
+        Length in bandwidths up to which a branch that leads nowhere is left out, and two forks are one.
+    min_support : float, default=0.0
+        Share of trees of rows drawn anew in which a branch that ends freely must be found again to be kept, such as
+        0.6; see :meth:`support`. Anything above 0 costs 50 fits.
+    trim : float, default=None
+        Distance from every centre, in units of the data, beyond which a row is background and pulls at none. None has
+        every row count.
+    max_iter : int, default=200
+        Most steps.
+    tol : float, default=1e-6
+        Steps end when the objective, a share of the spread of the rows, changes by less; 0 never stops early.
+    random_state : int, RandomState or Generator, default=None
+        Seed of ``min_support``.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each step.
+
+    Attributes
+    ----------
+    graph_ : RidgeGraph
+        Branches, ends and forks, as of a :class:`~prinfold.DensityRidge`; ``log_density`` is that of Gaussians about
+        the centres.
+    bandwidth_ : float
+        Width of the kernel.
+    noise_ : float
+        Standard deviation of rows about the tree in each direction across it.
+    components_ : ndarray of shape (q, D)
+        Principal components that stand out of the noise, in which the tree lies about ``offset_``.
+    offset_ : ndarray of shape (D,)
+        Mean of the rows.
+    doubt_ : str
+        What speaks against such a tree through these rows, in words; empty where nothing does.
+    latent_ : Branches
+        The coordinate: arc length on branches.
+    n_iter_ : int
+        Steps taken.
+    converged_ : bool
+        Whether the objective settled.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (minus that of SimplePPT over the spread of the rows, never falling) and ``seconds``, the first
+        entry being the start.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Mao, Yang, Wang, Goodison & Sun (2015), SimplePPT: A simple principal tree algorithm, SIAM International Conference
+    on Data Mining.
+    Mao, Wang, Tsang & Sun (2017), Principal graph and structure learning based on reversed graph embedding, IEEE
+    Transactions on Pattern Analysis and Machine Intelligence 39.
+
+    Examples
+    --------
+    >>> from prinfold import PrincipalTree, datasets
+    >>> data = datasets.make_tree(500, topology="y", rng=0)
+    >>> model = PrincipalTree().fit(data.X)
+    >>> model.graph_.latent.n_branches
+    3
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (
+        "graph_",
+        "bandwidth_",
+        "noise_",
+        "components_",
+        "offset_",
+        "doubt_",
+        "n_iter_",
+        "converged_",
+        "stop_reason_",
+        "history_",
+    )
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "topology": one_of(tuple(TOPOLOGIES)),
+        "nodes": integer(2),
+        "bandwidth": one_of(("auto",)) | real(0, above=True),
+        "stiffness": real(0, above=True),
+        "min_length": real(0),
+        "min_support": Constraint(lambda v: real(0).test(v) and v <= 1, "a share between 0 and 1"),
+        "trim": nothing | real(0, above=True),
+        "max_iter": integer(0),
+        "tol": real(0),
+        "random_state": random_state,
+        "verbose": integer(0) | flag,
+    }
+    _dimension: ClassVar[int | None] = 1
+    graph_: RidgeGraph
+    bandwidth_: float
+    noise_: float
+    components_: FloatArray
+    offset_: FloatArray
+    doubt_: str
+
+    def __init__(
+        self,
+        topology: str = "tree",
+        *,
+        nodes: int = 60,
+        bandwidth: Any = "auto",
+        stiffness: float = 1.0,
+        min_length: float = 1.0,
+        min_support: float = 0.0,
+        trim: float | None = None,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.topology = topology
+        self.nodes = nodes
+        self.bandwidth = bandwidth
+        self.stiffness = stiffness
+        self.min_length = min_length
+        self.min_support = min_support
+        self.trim = trim
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---------------------------------------------------------------------------------------- fitting
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints)
+        self._forget()
+        table, unique, offset, rows = centered_rows(self, X, sample_weight)
+        # Background has no flat spectrum that components could stand out of.
+        inside = keep_components(rows, unique.weight, offset) if self.trim is None else keep_all(rows, offset)
+        first = self._first_tree(inside, unique.weight, len(offset))
+        problem = self._problem(inside, unique.weight, first)
+        attributes = partial(self._attributes, inside, first, problem)
+        outcome = self._train_with_callbacks(table, attributes, partial(_train, problem, first.centers))
+        if self.min_support > 0:
+            self._drop_weak_branches(unique, inside.span, problem, outcome.state)
+        doubted = self._doubts(inside, unique.weight)
+        self.doubt_ = "; ".join(words for words, _ in doubted)
+        for words, category in [*self._stopping_warnings(), *doubted]:
+            warn_caller(words, category)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Arc length of the nearest point of the tree, with its branches laid end to end.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, 1)
+        """
+        return self._latent_of(self._table(X))
+
+    def locate(self, X: Any) -> GraphLocation:
+        """Branch that each row is nearest to, how far along it and how far off.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        GraphLocation
+            ``branch`` (n,), ``arc_length`` (n,) from the beginning of that branch, and ``distance`` (n,); in two
+            columns it is positive to the left of the branch and negative to the right.
+        """
+        table = np.asarray(self._table(X), dtype=np.float64)
+        return self.graph_.located(self._nearest(table), table)
+
+    def to_networkx(self) -> Any:
+        """The tree as a NetworkX graph: ends and forks with positions, branches with length and points.
+
+        Returns
+        -------
+        networkx.MultiGraph
+        """
+        check_is_fitted(self)
+        return export.to_networkx(self.graph_)
+
+    def support(
+        self, X: Any, sample_weight: Any = None, n_samples: int = 50, *, random_state: RandomState = None
+    ) -> FloatArray:
+        """How often each branch is found again in trees of rows drawn anew: seven in ten, none of them twice.
+
+        A branch with a free end is found again where another tree has an end nearer to its tip than half its length;
+        a way between forks where the fork at either end is, each as near. A closed one where a node is closed again.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows that the tree was fitted to.
+        sample_weight : array-like of shape (n,), default=None
+            Their weights.
+        n_samples : int, default=50
+            How many times rows are drawn. Each costs a fit.
+        random_state : int, RandomState or Generator, default=None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (B,)
+            Share of the draws for each branch.
+        """
+        table = self._table(X)
+        weight = check_weight(sample_weight, table)
+        own = np.ones(len(table)) if weight is None else weight
+        return branch_support(self, table, own, n_samples, as_generator(random_state))
+
+    @property
+    def latent_(self) -> Branches:  # type: ignore[override]
+        """The coordinate: arc length on branches laid end to end."""
+        return self.graph_.latent  # an AttributeError before the fit, as it has to be
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _first_tree(self, inside: RowsInFrame, weight: FloatArray, n_columns: int) -> FirstTree:
+        if len(inside.rows) == 1:
+            return FirstTree(inside.rows, 1.0, 0.0)
+        bandwidth = None if isinstance(self.bandwidth, str) else float(self.bandwidth)
+        in_pieces = self.topology == "forest"
+        return first_tree(inside, weight, n_columns, self.nodes, bandwidth, self.stiffness, self._trim, in_pieces)
+
+    def _problem(self, inside: RowsInFrame, weight: FloatArray, first: FirstTree) -> TreeProblem:
+        pull = self.stiffness * float(weight.sum()) / len(first.centers)
+        return TreeProblem(inside.rows, weight, first.bandwidth, pull, self._trim, reach=first.reach)
+
+    @property
+    def _trim(self) -> float:
+        return np.inf if self.trim is None else float(self.trim)
+
+    def _attributes(
+        self, inside: RowsInFrame, first: FirstTree, problem: TreeProblem, state: TreeState
+    ) -> dict[str, Any]:
+        """Fitted attributes as of centres on their way."""
+        shape = find_shape(self.topology, problem, state, self.min_length)
+        graph = _graph_of(shape, inside.span, problem)
+        return {
+            "graph_": graph,
+            "bandwidth_": problem.bandwidth,
+            "noise_": first.noise,
+            "components_": np.ascontiguousarray(np.asarray(inside.span.frame).T),
+            "offset_": np.asarray(inside.span.origin),
+            "n_features_in_": graph.points.shape[1],
+        }
+
+    def _drop_weak_branches(self, rows: Unique, span: ColumnSpan, problem: TreeProblem, state: TreeState) -> None:
+        """Leave out branches that trees of rows drawn anew do not have."""
+        rng = as_generator(self.random_state)
+        share = branch_support(self, rows.rows, rows.weight, _SUPPORT_SAMPLES, rng)
+        tips = weak_tips(self.graph_, share, self.min_support)
+        if len(tips):
+            shape = find_shape(self.topology, problem, state, self.min_length)
+            self.graph_ = _graph_of(without_ends(problem, shape, span.inside(tips)), span, problem)
+
+    def _doubts(self, inside: RowsInFrame, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """Warnings about rows that do not lie along such a tree: message and category."""
+        if float(self.graph_.latent.lengths.sum()) == 0:
+            why = "all rows are equal" if len(inside.rows) == 1 else "no branch stands out of the noise"
+            return [(f"{why}, so that the tree has no length", DegenerateWarning)]
+        fit = Fit(self.graph_, self._inside, inside, weight, self.noise_, self.bandwidth_)
+        words = doubt(self.topology, fit)
+        return [(words, StructureWarning)] if words else []
+
+    @property
+    def _span(self) -> ColumnSpan:
+        return ColumnSpan(self.components_.T, self.offset_)
+
+    @property
+    def _inside(self) -> Strands:
+        """The branches in the coordinates of the components that they lie in."""
+        frame = self.components_.T
+        return Strands(self.graph_.latent, self._span.inside(self.graph_.points), self.graph_.tangents @ frame)
+
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        return self._nearest(table).latent.astype(table.dtype, copy=False)
+
+    def _nearest(self, table: FloatArray) -> Projection:
+        rows = np.asarray(table, dtype=np.float64)
+        found = self._inside.nearest(self._span.inside(rows))
+        squared = found.squared_distance + self._span.outside(rows)
+        latent = name_forks(self.graph_, found.latent)
+        return found._replace(latent=latent, points=self._span.restored(found.points), squared_distance=squared)
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        return self.graph_.point(Z)
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        return self.graph_.jacobian(Z)
+
+    def _mesh(self, resolution: int | None = None) -> Mesh:
+        return self.graph_.mesh(resolution)
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        n, graph, offset = self.n_features_in_, vars(self)["graph_"], np.asarray(self.offset_)
+        fits = isinstance(graph, RidgeGraph) and graph.points.shape[1] == n and graph.globe is None
+        components = np.asarray(self.components_)
+        if not (fits and offset.shape == (n,) and components.ndim == 2 and components.shape[1] == n):
+            raise CorruptModelFileError(
+                f"the model in the file does not fit together: it needs a graph, components and an offset in {n} "
+                f"columns"
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "graph_")
+
+
+def _train(problem: TreeProblem, centers: FloatArray, max_iter: int, tol: float, listeners: Any) -> Outcome[TreeState]:
+    """Steps of the centres and their tree until the objective has settled."""
+    spread = float(problem.weight @ np.square(problem.rows).sum(axis=1)) or 1.0
+    return run_fixed_point(
+        lambda: problem.begin(centers),
+        problem.step,
+        lambda state: {"objective": -state.objective / spread},
+        max_iter=max_iter,
+        tol=tol,
+        listeners=listeners,
+    )
+
+
+def _graph_of(shape: Shape, span: ColumnSpan, problem: TreeProblem) -> RidgeGraph:
+    """The branches in the columns of the data."""
+    centers, mass = shape.centers, problem.begin(shape.centers).assigned.mass
+
+    def log_density(points: FloatArray) -> FloatArray:
+        return log_mixture(span.inside(points), centers, mass, problem.bandwidth, len(np.asarray(span.origin)))
+
+    points = span.restored(centers)
+    return RidgeGraph.along(net_of(points, log_density(points), problem.bandwidth), shape.paths, log_density)
