@@ -16,7 +16,7 @@ from tests.ordeal.trial import PROBES, Outcome
 from tests.ordeal.worker import Worker
 
 # (cases for each method, methods); `make ordeal` has them all.
-QUICK = {"table": (4, 99), "settings": (6, 99), "file": (10, 99), "page": (2, 2), "full disk": (3, 3), "kill": (3, 3)}
+QUICK = {"table": (4, 99), "settings": (6, 99), "file": (8, 99), "page": (2, 2), "full disk": (3, 3), "kill": (3, 3)}
 
 
 @pytest.fixture(scope="module")
