@@ -3,7 +3,7 @@
 # Everything is installed into .venv; a stamp file per purpose keeps repeat runs from installing again.
 # PYTHON=… picks another interpreter. All paths are relative, so that the folder's own name may hold spaces.
 
-.PHONY: help demo test test-full test-slow test-times test-bounds test-mutants lint format docs bench clean
+.PHONY: help demo test test-full test-slow test-times test-bounds test-mutants ordeal lint format docs bench clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -21,7 +21,7 @@ endif
 endif
 export MPLBACKEND ?= Agg
 # Read when scipy is first imported; without it scikit-learn leaves out its check of array-API input.
-test test-full test-slow test-times test-bounds test-mutants: export SCIPY_ARRAY_API := 1
+test test-full test-slow test-times test-bounds test-mutants ordeal: export SCIPY_ARRAY_API := 1
 
 help:
 	@echo "make demo         fit a map of simulated pipe-flow data and look at it"
@@ -30,6 +30,7 @@ help:
 	@echo "make test-times   measure the tests and choose those of the quick run anew"
 	@echo "make test-mutants plant sixty mistakes one by one and count those that the quick tests notice"
 	@echo "make test-bounds  run the tests of compiled code with every index checked"
+	@echo "make ordeal       try hostile tables, settings and files; MINUTES=10 is how long"
 	@echo "make test-slow    run the long reproductions of published numbers"
 	@echo "make lint         style, types, repository"
 	@echo "make format       rewrite the code in the house format"
@@ -70,6 +71,12 @@ test-bounds: export NUMBA_BOUNDSCHECK := 1
 test-bounds: export NUMBA_CACHE_DIR := $(CURDIR)/.numba-bounds
 test-bounds: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(BOUNDS) $(ARGS)
+
+# Hostile cases for every method, as long as one likes; findings go into tests/ordeal/corpus.
+MINUTES ?= 10
+
+ordeal: $(VENV)/.test
+	$(BIN)/python -m tests.ordeal --minutes $(MINUTES) $(ARGS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -1,0 +1,78 @@
+"""The ordeal at length: ``python -m tests.ordeal --minutes 10``, or ``make ordeal MINUTES=10``."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from itertools import count
+
+from prinfold.methods import METHODS
+from tests.ordeal.corpus import entries, known_faults
+from tests.ordeal.hunt import STRATEGIES, Hunt, methods_of
+from tests.ordeal.worker import Worker
+
+SHARES = {"table": 8, "settings": 8, "file": 60, "page": 1, "full disk": 1, "kill": 1}
+"""Cases of each kind that a method has in a round."""
+
+NOUNS = {"table": "tables × estimators", "file": "files", "page": "pages", "full disk": "full disks", "kill": "kills"}
+
+
+def main() -> None:
+    """Draw cases until the time is over, print how they ended, and keep what was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.ordeal", description=main.__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long to draw cases (default 10)")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="another seed draws other cases")
+    parser.add_argument("--kinds", nargs="+", choices=list(STRATEGIES), default=list(STRATEGIES), help="kinds of cases")
+    parser.add_argument("--settle", action="store_true", help="only try what is known, and unmark what is mended")
+    arguments = parser.parse_args()
+    worker = Worker()
+    try:
+        if arguments.settle:
+            settle(worker)
+        else:
+            run(worker, arguments.minutes, arguments.seed, arguments.kinds)
+    finally:
+        worker.close()
+
+
+def run(worker: Worker, minutes: float, seed: int, kinds: list[str]) -> None:
+    """Rounds over all kinds and methods; new findings go into the corpus at once."""
+    hunt = Hunt(worker, known_faults(), time.monotonic() + 60 * minutes)
+    print(f"{len(METHODS)} methods, {minutes:g} minutes, seed {seed}", flush=True)
+    for i in count():
+        for kind in kinds:
+            for method in methods_of(kind):
+                if time.monotonic() > hunt.deadline:
+                    show(hunt)
+                    return
+                for each in hunt.search(kind, method, f"{seed} {i}", SHARES[kind]):
+                    each.written()
+                    print(f"found: {each.outcome.verdict} in {each.name}: {each.outcome.detail}", flush=True)
+
+
+def show(hunt: Hunt) -> None:
+    """Print how many cases of each kind ended how, and which known faults were met."""
+    verdicts = sorted(
+        {verdict for _, verdict in hunt.ends}, key=lambda verdict: (verdict not in {"fine", "refused"}, verdict)
+    )
+    print(" | ".join(["", f"{'':20}", f"{'tried':>7}", *(f"{verdict:>14}" for verdict in verdicts), ""]).strip())
+    for kind in dict.fromkeys(kind for kind, _ in hunt.ends):
+        cells = [f"{hunt.tried[kind]:7}", *(f"{hunt.ends[kind, verdict]:14}" for verdict in verdicts)]
+        print(" | ".join(["", f"{NOUNS.get(kind, kind):20}", *cells, ""]).strip())
+    print(f"{hunt.worker.spent:.0f} s of processor time")
+    new = set(hunt.met) - set(hunt.known)
+    print(f"{len(new)} new faults, written to the corpus; {len(set(hunt.met) & set(hunt.known))} known ones met again:")
+    for fault, n in hunt.met.most_common():
+        print(f"{n:7} {' | '.join(filter(None, fault))} | {hunt.known.get(fault, 'new')}")
+
+
+def settle(worker: Worker) -> None:
+    """Take the mark off every known finding that is mended."""
+    for each in entries():
+        if each.known and not worker(each.case).is_finding:
+            each._replace(known=None).written()
+            print(f"mended: {each.name} ({each.known})", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Cases drawn for a method, until one goes wrong in a way that is not known yet; that one is shrunk."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+
+from prinfold.methods import METHODS, Method
+from tests.ordeal import model_files, tables
+from tests.ordeal.corpus import Entry, entry_of, fault
+from tests.ordeal.settings import choices
+from tests.ordeal.trial import TEXTS, Outcome
+from tests.ordeal.worker import Worker
+
+
+def _written() -> dict[str, Any]:
+    return {"what": st.sampled_from(["model", "page"])}
+
+
+STRATEGIES: dict[str, Callable[[Method], dict[str, st.SearchStrategy[Any]]]] = {
+    "table": lambda method: {"table": tables.recipes()},
+    "settings": lambda method: {"settings": choices(method.cls())},
+    "file": lambda method: {"edits": model_files.alterations()},
+    "page": lambda method: {
+        "what": st.sampled_from(["explore", "report"]),
+        "text": st.sampled_from(list(TEXTS)),
+        "names": st.sampled_from(list(tables.NAMES)),
+    },
+    "full disk": lambda method: {**_written(), "room": st.integers(0, 40_000)},
+    "kill": lambda method: {**_written(), "after_ms": st.integers(0, 40)},
+}
+"""What a case of each kind is drawn from, beside its method."""
+
+
+def methods_of(kind: str) -> list[Method]:
+    """Methods of the register for which there are cases of a kind."""
+    return [each for each in METHODS.values() if each.is_manifold or kind not in {"page", "full disk", "kill"}]
+
+
+def cases(kind: str, method: Method) -> st.SearchStrategy[dict[str, Any]]:
+    """Cases of a kind for a method."""
+    return st.fixed_dictionaries({"kind": st.just(kind), "method": st.just(method.name), **STRATEGIES[kind](method)})
+
+
+class Hunt:
+    """Draws cases, counts how they end, and keeps what is found."""
+
+    def __init__(self, worker: Worker, known: dict[tuple[str, ...], str], deadline: float = float("inf")) -> None:
+        self.worker, self.known, self.deadline = worker, known, deadline
+        self.tried: Counter[str] = Counter()
+        self.ends: Counter[tuple[str, str]] = Counter()
+        self.met: Counter[tuple[str, ...]] = Counter()
+        self.faults: set[tuple[str, ...]] = set(known)
+
+    def search(self, kind: str, method: Method, seed: str, n: int) -> list[Entry]:
+        """Try ``n`` cases; new findings come back in their simplest form."""
+        left = 2 * n + 60  # tries, of which shrinking has what is left
+        simplest: dict[tuple[str, ...], Entry] = {}
+        answers: dict[str, bool] = {}
+
+        def is_new(case: dict[str, Any]) -> bool:
+            nonlocal left
+            left -= 1
+            if left < 0 or time.monotonic() > self.deadline:
+                return False
+            outcome = self.try_case(case)
+            if not outcome.is_finding or fault(case, outcome) in self.faults:
+                return False
+            if outcome.verdict in {"hang", "out of memory"}:
+                left = min(left, 6)  # each try may take as long again
+            simplest[fault(case, outcome)] = entry_of(case, outcome)
+            return True
+
+        def asked_once(case: dict[str, Any]) -> bool:
+            key = json.dumps(case, sort_keys=True)
+            if key not in answers:
+                answers[key] = is_new(case)
+            return answers[key]
+
+        with suppress(NoSuchExample):
+            find(cases(kind, method), asked_once, settings=_settings(n), random=Random(f"{kind} {method.name} {seed}"))
+        self.faults |= set(simplest)
+        return list(simplest.values())
+
+    def try_case(self, case: dict[str, Any]) -> Outcome:
+        """Run one case in the worker."""
+        outcome = self.worker(case)
+        self.tried[case["kind"]] += outcome.verdict != "void"
+        self.ends[case["kind"], outcome.verdict] += 1
+        if outcome.is_finding:
+            self.met[fault(case, outcome)] += 1
+        return outcome
+
+
+def _settings(n: int) -> settings:
+    return settings(
+        max_examples=n,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+    )

@@ -1,0 +1,345 @@
+"""What a user would do with a case, and what is wrong with the outcome: nothing, a named refusal, or a finding."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from html.parser import HTMLParser
+from importlib import import_module
+from inspect import signature
+from itertools import cycle
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+
+import prinfold
+from prinfold import explore, load, report, save
+from prinfold.exceptions import PrinfoldError
+from prinfold.files import storable
+from tests.ordeal import model_files, tables
+from tests.ordeal.settings import value_of
+
+NAMED = (PrinfoldError, NotFittedError)
+"""Errors that say what to do."""
+
+VERBS = ("transform", "predict", "predict_proba", "project", "reconstruct", "score_samples", "impute", "score")
+"""What is asked of a fitted model, where it has it."""
+
+PLAIN = {"rows": 16, "columns": 3, "shape": "curve", "edits": [], "container": "float64", "names": "letters"}
+PLAIN |= {"weight": "none", "target": "two classes"}
+"""A table that nobody can complain about."""
+
+
+class Outcome(NamedTuple):
+    """The end of a case: ``fine``, ``refused``, ``void`` where there is no such case, or what went wrong and where."""
+
+    verdict: str
+    detail: str = ""
+    place: str = ""
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether something went wrong."""
+        return self.verdict not in {"fine", "refused", "void"}
+
+
+class Wrong(Exception):
+    """Something that is no error to Python, and wrong all the same."""
+
+
+def attempt(case: dict[str, Any], module: str, folder: Path) -> Outcome:
+    """Run one case, in this process."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            KINDS[case["kind"]](case, _class(case["method"], module), folder)
+            outcome = Outcome("fine")
+        except Wrong as wrong:
+            outcome = Outcome(*wrong.args)
+        except NAMED as error:
+            outcome = Outcome("refused" if str(error).strip() else "no message", str(error)[:300], _place(error))
+        except MemoryError as error:
+            outcome = Outcome("out of memory", str(error)[:300], _place(error))
+        except Exception as error:
+            outcome = Outcome("raw error", f"{type(error).__name__}: {error}"[:300], _place(error))
+    leaks = [each for each in said if issubclass(each.category, RuntimeWarning)]
+    if leaks and not outcome.is_finding:
+        return Outcome("leaked warning", str(leaks[0].message)[:300], _short(leaks[0].filename))
+    return outcome
+
+
+def _class(name: str, module: str) -> Any:
+    """A method's class; files may hold it, as they may every class that its module marks."""
+    found = getattr(import_module(module), name)
+    return storable(found) if hasattr(found, "_stored") else found
+
+
+def _place(error: BaseException) -> str:
+    """The innermost function of the package on the way to an error."""
+    ours = [each for each in traceback.extract_tb(error.__traceback__) if f"{os.sep}prinfold{os.sep}" in each.filename]
+    if not ours:
+        return ""
+    places = [f"{_short(each.filename)}: {each.name}" for each in ours]
+    # Where a recursion runs out is chance; what calls itself is not.
+    return Counter(places).most_common(1)[0][0] if isinstance(error, RecursionError) else places[-1]
+
+
+def _short(filename: str) -> str:
+    root = str(Path(prinfold.__file__).parent)
+    return Path(filename).relative_to(root).as_posix() if filename.startswith(root) else Path(filename).name
+
+
+# ------------------------------------------------------------------------------------------------------------- the fit
+
+
+def _fit(model: Any, given: tables.Input) -> Any:
+    """Fit as the method wants it: with targets where it needs them, with weights where it takes them."""
+    more: dict[str, Any] = {}
+    if get_tags(model).target_tags.required:
+        more["y"] = given.y
+    if given.weight is not None and "sample_weight" in signature(model.fit).parameters:
+        more["sample_weight"] = given.weight
+    return model.fit(given.X, **more)
+
+
+def _short_of(cls: Any) -> Any:
+    """A method that does not train for long."""
+    model = cls()
+    return model.set_params(max_iter=3) if "max_iter" in model.get_params(deep=False) else model
+
+
+def _exercise(model: Any, given: tables.Input) -> None:
+    """Ask a fitted model all that it can tell of its own rows; each answer is finite or a named refusal."""
+    for verb in VERBS:
+        if not hasattr(model, verb) or (verb == "score" and get_tags(model).target_tags.required):
+            continue  # how far predictions are right is scikit-learn's to say
+        try:
+            answer = getattr(model, verb)(given.X)
+        except NAMED:
+            continue
+        if not all(np.isfinite(each).all() for each in _numbers(answer)):
+            raise Wrong("silent NaN", f"{verb} returns NaN or infinity", f"{type(model).__name__}.{verb}")
+
+
+def _numbers(answer: Any) -> Iterator[Any]:
+    """The arrays of numbers in an answer, which may be several, a frame or text."""
+    if isinstance(answer, tuple):
+        for each in answer:
+            yield from _numbers(each)
+        return
+    try:
+        yield np.asarray(answer, dtype=float)
+    except (TypeError, ValueError):  # levels of a mixed table
+        return
+
+
+def _built(recipe: dict[str, Any]) -> tables.Input:
+    try:
+        return tables.build(recipe)
+    except Exception as error:
+        raise Wrong("void", f"there is no such table: {error}"[:300]) from error
+
+
+def try_table(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    given = _built(case["table"])
+    _exercise(_fit(_short_of(cls), given), given)
+
+
+def try_settings(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    given = tables.build(PLAIN)
+    model = _short_of(cls)
+    settings = {name: value_of(value) for name, value in case["settings"].items()}
+    constraints = getattr(model, "_constraints", {})
+    wrong = [name for name, value in settings.items() if name in constraints and not constraints[name].test(value)]
+    model = cls(**(model.get_params(deep=False) | settings))
+    _fit(model, given)
+    if wrong:
+        raise Wrong("accepted", f"{wrong[0]}={case['settings'][wrong[0]]} is outside its constraint", cls.__name__)
+    _exercise(model, given)
+
+
+# --------------------------------------------------------------------------------------------------------------- files
+
+
+@cache
+def _model(cls: Any, seed: int = 0) -> Any:
+    """A plain model of a method."""
+    model = _short_of(cls)
+    if seed:
+        model.set_params(**({"max_iter": 2} if "max_iter" in model.get_params(deep=False) else {}))
+    return _fit(model, tables.build(PLAIN))
+
+
+@cache
+def _stored(cls: Any, folder: Path) -> bytes:
+    path = folder / "model.prinfold"
+    save(_model(cls), path)
+    return path.read_bytes()
+
+
+def try_file(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    whole, given = _stored(cls, folder), tables.build(PLAIN)
+    data = model_files.altered(whole, case["edits"])
+    path = folder / "altered.prinfold"
+    path.write_bytes(data)
+    if data == whole:
+        raise Wrong("void", "nothing was changed")
+    read = load(path)
+    _exercise(read, given)
+    if case["edits"][0][0] in model_files.BYTES:
+        save(read, path)
+        if path.read_bytes() != whole:
+            raise Wrong("accepted", "a damaged file was read as another model", "files/__init__.py: load")
+
+
+# --------------------------------------------------------------------------------------------------------------- pages
+
+TEXTS = {
+    "plain": "a",
+    "script": "</script><x-ordeal>",
+    "attribute": "\"'><x-ordeal>",
+    "comment": "<!--<script><x-ordeal>-->",
+    "title": "</title></style></textarea><x-ordeal>",
+    "braces": "{title} {0} %s ${x} `<x-ordeal>`",
+    "surrogate": "\ud800<x-ordeal>",
+    "controls": "\0\x1b[31m\u2028\u202e<x-ordeal>",
+    "long": "<x-ordeal>" * 2000,
+}
+"""Words in data, of which none may become part of a page."""
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.found.append(tag)
+
+
+def try_page(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    recipe = PLAIN | {"container": "pandas", "names": case["names"]}
+    given, text, path = _built(recipe), TEXTS[case["text"]], folder / "page.html"
+    model = _fit(_short_of(cls), given)
+    write = {"explore": explore, "report": report}[case["what"]]
+    write(model, given.X, path, labels=[text, "b"] * 8, names=[f"{text}{i}" for i in range(16)], title=text)
+    tags = _Tags()
+    tags.feed(path.read_text(encoding="utf-8"))
+    if "x-ordeal" in tags.found:
+        raise Wrong("unsafe page", "words of the data became an element of the page", case["what"])
+
+
+# --------------------------------------------------------------------------------------------------- disks and kills
+
+
+def _writer(what: str, cls: Any) -> Callable[[Path, int], None]:
+    """A function that writes one of two files of a kind."""
+    given = tables.build(PLAIN)
+    models = [_model(cls, 0), _model(cls, 1)]
+    if what == "model":
+        return lambda path, i: save(models[i], path)
+    return lambda path, i: explore(models[i], given.X, path) and None
+
+
+def _pair(write: Callable[[Path, int], None], folder: Path) -> tuple[Path, list[bytes]]:
+    """A target in a folder of its own, with the first file in it, and what both files hold."""
+    shutil.rmtree(folder / "target", ignore_errors=True)
+    (folder / "target").mkdir()
+    path, contents = folder / "target" / "kept", []
+    for i in (1, 0):
+        write(path, i)
+        contents.append(path.read_bytes())
+    return path, contents
+
+
+@contextmanager
+def _room(n_bytes: int) -> Iterator[None]:
+    """A disk on which files of so many bytes have room, and no larger ones."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+
+
+def try_full_disk(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    write = _writer(case["what"], cls)
+    path, contents = _pair(write, folder)
+    try:
+        with _room(case["room"]):
+            write(path, 1)
+    finally:
+        _look(path, contents)
+        if len(list(path.parent.iterdir())) != 1:
+            raise Wrong("lost file", "a temporary file was left behind", case["what"])
+
+
+def try_kill(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    write = _writer(case["what"], cls)
+    path, contents = _pair(write, folder)
+    child = os.fork()
+    if not child:
+        try:
+            for i in cycle((1, 0)):
+                write(path, i)
+        finally:
+            os._exit(1)
+    time.sleep(case["after_ms"] / 1000)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    _look(path, contents)
+
+
+def _look(path: Path, contents: list[bytes]) -> None:
+    if not path.exists() or path.read_bytes() not in contents:
+        raise Wrong("lost file", "neither the old file nor the new one is whole", path.name)
+
+
+# ------------------------------------------------------------------------------------------ whether the worker notices
+
+
+def try_probe(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    PROBES[case["what"]]()
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+PROBES: dict[str, Callable[[], Any]] = {
+    "crash": os.abort,
+    "hang": _spin,
+    "out of memory": lambda: np.zeros(2**34),
+    "raw error": lambda: 1 // 0,
+    "leaked warning": lambda: np.log(np.zeros(1)),
+    "fine": lambda: None,
+}
+"""Faults that are there for certain."""
+
+
+KINDS: dict[str, Callable[[dict[str, Any], Any, Path], None]] = {
+    "table": try_table,
+    "settings": try_settings,
+    "file": try_file,
+    "page": try_page,
+    "full disk": try_full_disk,
+    "kill": try_kill,
+    "probe": try_probe,
+}
+"""What is done with each kind of case."""
