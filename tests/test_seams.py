@@ -42,7 +42,6 @@ BY_TYPE = {
     ("gtm/noise/recipes.py", "Sphere"): "how many functions are few depends on the space",
     ("gtm/starts/first_parameters.py", "Lattice"): "loops are placed on axes that close, which lattices alone have",
     ("gtm/partial_fit.py", "Online"): "the step rule of a stream is that of the trainer, where it has one",
-    ("trees/estimator.py", "RidgeGraph"): "a file may hold any graph",
     ("pps/estimator.py", "OrientedNoise"): "a clamping of 1 is the GTM, with its own noise",
     ("datasets/surface.py", "UnitSphere"): "true surfaces are sampled on a box or on the sphere",
 }

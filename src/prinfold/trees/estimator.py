@@ -10,17 +10,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, Mesh, RandomState
 from prinfold.base.callbacks import with_callbacks
+from prinfold.base.file_requirements import TRAINING, require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import Unique, centered_rows
 from prinfold.density.ridges import export
 from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
 from prinfold.exceptions import (
-    CorruptModelFileError,
     DegenerateWarning,
     StructureWarning,
     warn_caller,
 )
 from prinfold.files import storable
+from prinfold.files.kinds import Kinds, number, numbers, part, text
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
@@ -133,18 +134,15 @@ class PrincipalTree(PrincipalManifold):
     3
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (
-        "graph_",
-        "bandwidth_",
-        "noise_",
-        "components_",
-        "offset_",
-        "doubt_",
-        "n_iter_",
-        "converged_",
-        "stop_reason_",
-        "history_",
-    )
+    _stored: ClassVar[Kinds] = {
+        "graph_": part("RidgeGraph"),
+        "bandwidth_": number,
+        "noise_": number,
+        "components_": numbers("q", "n_features_in_"),
+        "offset_": numbers("n_features_in_"),
+        "doubt_": text,
+        **TRAINING,
+    }
     _constraints: ClassVar[dict[str, Constraint]] = {
         "topology": one_of(tuple(TOPOLOGIES)),
         "nodes": integer(2),
@@ -383,14 +381,9 @@ class PrincipalTree(PrincipalManifold):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        n, graph, offset = self.n_features_in_, vars(self)["graph_"], np.asarray(self.offset_)
-        fits = isinstance(graph, RidgeGraph) and graph.points.shape[1] == n and graph.globe is None
-        components = np.asarray(self.components_)
-        if not (fits and offset.shape == (n,) and components.ndim == 2 and components.shape[1] == n):
-            raise CorruptModelFileError(
-                f"the model in the file does not fit together: it needs a graph, components and an offset in {n} "
-                f"columns"
-            )
+        graph = self.graph_
+        fits = graph.points.shape[1] == self.n_features_in_ and graph.globe is None
+        require_parts({f"a graph in {self.n_features_in_} columns": fits})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "graph_")
