@@ -282,7 +282,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
             "modes with a column for each of the table's": self.n_features_in_ == D and k > 0,
             "a density for each mode": np.shape(self.mode_log_density_) == (k,),
             "a weight for each mode": np.shape(self.mode_weight_) == (k,),
-            "a climb": type(self.flow_).__name__ == "Flow" and self.flow_.dimension == 0,
+            "a climb": isinstance(self.flow_, Flow) and self.flow_.dimension == 0,
             "a label for each row": bool(np.isin(self.labels_, np.arange(-1, k)).all()),
         }
         require_parts(sound)
