@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from prinfold.methods import METHODS, Method
+
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "prinfold"
 
 FLOORS = (
@@ -55,6 +57,10 @@ HOMES = {"matplotlib": {"plot", "cli"}, "safetensors": {"files"}}
 
 MOST_MODULES = 26
 """Files in one folder, its ``__init__`` among them."""
+
+
+MOST_PARENTS = 4
+"""Classes of ours above an estimator, those above its parents among them."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +203,21 @@ def test_no_folder_is_crowded(root: Path) -> None:
     folders = {path.parent for path in root.rglob("*.py")}
     crowded = {str(each.relative_to(root)): n for each in folders if (n := len(list(each.glob("*.py")))) > MOST_MODULES}
     assert crowded == {}
+
+
+def test_a_class_name_means_one_thing() -> None:
+    places: dict[str, set[str]] = defaultdict(set)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].add(path.relative_to(PACKAGE).as_posix())
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
+def test_few_classes_stand_above_an_estimator(method: Method) -> None:
+    above = [each.__name__ for each in method.cls.__mro__[1:] if each.__module__.startswith("prinfold.")]
+    assert len(above) <= MOST_PARENTS, f"{method.name} is made of {above}"
 
 
 # The tester, tested on small made-up houses.

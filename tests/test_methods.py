@@ -6,6 +6,8 @@ import ast
 import inspect
 import re
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,11 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import prinfold
-from prinfold import GTM, cite, compare, explore, files, load, save
+from prinfold import cite, cli, compare, explore, files, load, save
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.cli.methods import methods as typed_names
-from prinfold.explorer.decoders import SURFACES
-from prinfold.methods import METHODS, Method, manifolds, method_of
+from prinfold.exceptions import ModelFileError
+from prinfold.explorer.decoders import SURFACES, decoder_of
+from prinfold.methods import METHODS, Method, manifolds, method_of, register
 from tests.house import ROOT, public_objects
 from tests.properties.cases import CASES
 
@@ -41,6 +43,8 @@ def test_an_entry_says_what_its_class_is(name: str) -> None:
     assert method.cls.__module__ == method.module
     assert issubclass(method.cls, PrincipalManifold) == method.is_manifold
     assert not method.is_manifold or method.surface in SURFACES
+    assert not method.is_manifold or method.takes_blocks == getattr(method.cls(), "_takes_blocks", False)
+    assert method.takes_text == ("_column_kinds" in vars(method.cls))
     for settings in method.tried:
         method.cls().set_params(**settings)
 
@@ -92,19 +96,28 @@ def test_the_readme_lists_methods_and_nothing_else() -> None:
 # What adding a method takes: a class, and one entry.
 
 
-class Ribbon(GTM):
-    """A toy method: a GTM along a line, under another name."""
+RIBBON = """
+from prinfold import GTM
+from prinfold.files import storable
 
-    def __init__(self, nodes: Any = 20, *, max_iter: int = 30, random_state: Any = 0) -> None:
+@storable
+class Ribbon(GTM):
+    'A toy method: a GTM along a line, under another name.'
+
+    def __init__(self, nodes=20, *, max_iter=30, random_state=0):
         super().__init__(1, nodes=nodes, max_iter=max_iter, random_state=random_state)
+"""
 
 
 @pytest.fixture
-def ribbon(monkeypatch: pytest.MonkeyPatch) -> Method:
-    method = Method("Ribbon", __name__, noun="ribbon", cites=("svensen1998",), surface="basis", short="rib")
-    monkeypatch.setitem(METHODS, "Ribbon", method)
-    monkeypatch.setitem(files._classes, "Ribbon", Ribbon)  # as @storable does, for the time of a test
-    return method
+def ribbon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Method]:
+    """The toy in a module of its own, registered for the time of a test."""
+    (tmp_path / "toy_ribbon.py").write_text(RIBBON, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(files, "_classes", dict(files._classes))  # which @storable adds to
+    yield register(Method("Ribbon", "toy_ribbon", noun="ribbon", cites=("svensen1998",), surface="basis", short="rib"))
+    METHODS.pop("Ribbon", None)
+    sys.modules.pop("toy_ribbon", None)
 
 
 @pytest.fixture(scope="module")
@@ -115,15 +128,36 @@ def rows() -> Any:
 
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 def test_a_new_method_is_known_everywhere_from_its_entry_alone(ribbon: Method, rows: Any, tmp_path: Path) -> None:
-    assert ribbon.cls is Ribbon
-    assert method_of(Ribbon) is ribbon
-    assert sys.modules["prinfold"].__getattr__("Ribbon") is Ribbon
+    made = ribbon.cls
+    assert method_of(made) is ribbon
+    assert sys.modules["prinfold"].__getattr__("Ribbon") is made
     vars(prinfold).pop("Ribbon")
-    model = Ribbon().fit(rows)
+    model = made().fit(rows)
     assert [each.key for each in cite(model).references] == ["prinfold", "svensen1998"]
-    assert typed_names()["ribbon"] is Ribbon
-    save(model, tmp_path / "ribbon.prinfold")
-    np.testing.assert_array_equal(load(tmp_path / "ribbon.prinfold").transform(rows), model.transform(rows))
     explore(model, rows, tmp_path / "map.html")
-    assert "radial" in (tmp_path / "map.html").read_text(encoding="utf-8")
+    assert decoder_of(model)["kind"] == "radial"
+    register(replace(ribbon, surface="latent"))
+    assert decoder_of(model)["kind"] == "grid"
     assert "Ribbon" in str(compare(rows, methods=["Ribbon", "PCA"], n_components=1, folds=2))
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+def test_a_file_finds_its_class_by_the_register(ribbon: Method, rows: Any, tmp_path: Path) -> None:
+    model, path = ribbon.cls().fit(rows), tmp_path / "ribbon.prinfold"
+    save(model, path)
+    sys.modules.pop("toy_ribbon")  # as in a process that has not imported it yet
+    files._classes.pop("Ribbon")
+    METHODS.pop("Ribbon")
+    with pytest.raises(ModelFileError, match="Ribbon"):
+        load(path)
+    register(ribbon)
+    np.testing.assert_array_equal(load(path).transform(rows), model.transform(rows))
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+@pytest.mark.parametrize("word", ["ribbon", "rib"])
+def test_a_new_method_can_be_typed(ribbon: Method, rows: Any, tmp_path: Path, word: str) -> None:
+    table, out = tmp_path / "rows.csv", tmp_path / "rows.prinfold"
+    np.savetxt(table, rows, delimiter=",", header="a,b,c", comments="")
+    assert cli.main(["fit", str(table), "--method", word, "--out", str(out), "--quiet"]) == 0
+    assert type(load(out)) is ribbon.cls

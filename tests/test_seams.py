@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ DRAWING = {"plot", "explorer", "reporting", "notebook"}
 NOUNS = {
     *("basis", "basis_", "bound", "latent", "latent_", "domain", "space", "density", "profile", "kernel", "features"),
     *("target", "rule", "schedule", "smoother", "neighborhood", "coordinates", "embedding", "descent", "trainer"),
+    *("noise", "penalty", "recipe"),
 }
 
 # The only looks at a variant by name, (file, name) with the reason for each.
@@ -29,6 +30,8 @@ BY_NAME = {
     ("basis_maps/basis_map.py", "capabilities"): "a bound basis of the user's own need not declare any",
     ("basis_maps/bases.py", "default_regularization"): "a basis of the user's own need not declare one",
     ("basis_maps/bases.py", "carries_prior"): "a basis of the user's own need not declare it",
+    ("gtm/noise/recipes.py", "needs"): "a noise of the user's own may leave them out",
+    ("applications/nearest_surface.py", "score_samples"): "the recipe is any estimator, and some have no density",
     ("notebook/settings.py", "shape"): "a basis of the user's own need not have one",
 }
 
@@ -63,6 +66,7 @@ class Class:
     def verbs(self) -> set[str]:
         found = {each.name for each in self.node.body if isinstance(each, ast.FunctionDef)}
         found |= {ast.unparse(each.target) for each in self.node.body if isinstance(each, ast.AnnAssign)}
+        found |= {ast.unparse(name) for each in self.node.body if isinstance(each, ast.Assign) for name in each.targets}
         return {name for name in found if not name.startswith("_")}
 
     @property
@@ -122,18 +126,40 @@ class House:
         }
 
     def asked_by_type(self) -> set[tuple[str, str]]:
-        """Variants that ``isinstance`` asks for outside the file of the variant."""
+        """Variants asked for by ``isinstance`` or ``type``, and classes by ``__name__``, outside their own file."""
         variants = self.variants
-        asked = ((file, node) for file, call in self._calls({"isinstance"}) for node in ast.walk(call.args[1]))
+        asked = [(file, node) for file, call in self._calls({"isinstance"}) for node in ast.walk(call.args[1])]
+        asked += [(file, node) for file, compared in self._compared_with(_is_type) for node in ast.walk(compared)]
         names = ((file, ast.unparse(node)) for file, node in asked if isinstance(node, ast.Name | ast.Attribute))
-        found = {(file, name) for file, name in names if name in variants and self.classes[name].file != file}
-        return {(file, name) for file, name in found if file.split("/")[0] not in DRAWING}
+        found = {(file, name) for file, name in names if name in variants}
+        words = (
+            (file, node) for file, compared in self._compared_with(_is_name_of_type) for node in ast.walk(compared)
+        )
+        found |= {(file, node.value) for file, node in words if isinstance(node, ast.Constant)}
+        elsewhere = {(file, name) for file, name in found if name in self.classes and self.classes[name].file != file}
+        return {(file, name) for file, name in elsewhere if file.split("/")[0] not in DRAWING}
+
+    def _compared_with(self, asked: Callable[[ast.expr], bool]) -> Iterator[tuple[str, ast.expr]]:
+        """Expressions that stand in one comparison with a type, ``type(…)`` or its ``….__name__``, on either side."""
+        for file, tree in self.trees.items():
+            for node in ast.walk(tree):
+                sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+                if any(asked(side) for side in sides):
+                    yield from ((file, side) for side in sides if not asked(side))
 
     def _calls(self, names: set[str]) -> Iterator[tuple[str, ast.Call]]:
         for file, tree in self.trees.items():
             calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
             found = [call for call in calls if call.func.id in names and len(call.args) > 1]
             yield from ((file, call) for call in found)
+
+
+def _is_type(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "type"
+
+
+def _is_name_of_type(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in {"__name__", "__qualname__"}
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +211,9 @@ def build(root: Path, **files: str) -> House:
 
 def test_a_made_up_house(tmp_path: Path) -> None:
     house = build(
-        tmp_path, sound='getattr(model, "walk", None)\nhasattr(latent, name)\nisinstance(animal, Legs | str)\n'
+        tmp_path,
+        sound='getattr(model, "walk", None)\nhasattr(latent, name)\nisinstance(animal, Legs | str)\n'
+        'type(animal) is type(other)\ntype(animal) is str\n__name__ == "__main__"\nkind.__name__ == "PCA"\n',
     )
     assert house.protocols == {"Animal": {"name", "walk"}}
     assert house.variants == {"Cow"}
@@ -201,6 +229,12 @@ def test_a_made_up_house(tmp_path: Path) -> None:
         ("isinstance(animal, Cow)", ("other/module.py", "Cow")),
         ("isinstance(animal, str | Cow)", ("other/module.py", "Cow")),
         ("isinstance(animal, (str, Cow))", ("other/module.py", "Cow")),
+        ("type(animal) is Cow", ("other/module.py", "Cow")),
+        ("Cow is not type(animal)", ("other/module.py", "Cow")),
+        ("type(animal) in {str, Cow}", ("other/module.py", "Cow")),
+        ('type(animal).__name__ == "Cow"', ("other/module.py", "Cow")),
+        ('kind.__name__ in {"Legs"}', ("other/module.py", "Legs")),
+        ('getattr(model.noise, "milk", None)', ("other/module.py", "milk")),
     ],
 )
 def test_a_question_is_seen(tmp_path: Path, text: str, found: tuple[str, str]) -> None:

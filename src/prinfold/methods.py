@@ -31,6 +31,10 @@ class Method:
     """Whether it fits one surface and owes the whole contract; others are made of such."""
     surface: str = ""
     """What carries the surface, a key of ``SURFACES`` in the explorer's decoders."""
+    takes_text: bool = False
+    """Whether columns may be text; elsewhere the command line leaves those out."""
+    takes_blocks: bool = False
+    """Whether it can be fitted to a table that is read block by block."""
     short: str = ""
     """A shorter name on the command line."""
     compared: bool = True
@@ -84,6 +88,7 @@ for _method in (
         noun="gtm",
         cites=_THESIS,
         surface="basis",
+        takes_blocks=True,
         tried=(
             {},
             _EVIDENCE,
@@ -98,6 +103,7 @@ for _method in (
         noun="mixed_gtm",
         cites=(*_THESIS, "bishop1998developments"),
         surface="basis",
+        takes_text=True,
         short="mixed",
         compared=False,  # for tables of columns of several kinds
     ),
@@ -107,6 +113,7 @@ for _method in (
         noun="noise_models",
         cites=(*_THESIS, "bishop1998developments"),
         is_manifold=False,
+        takes_blocks=True,
     ),
     Method(
         "GTMMixture",
@@ -151,6 +158,7 @@ for _method in (
         noun="pps",
         cites=("chang2001", "bishop1998gtm"),
         surface="basis",
+        takes_blocks=True,
         tried=({}, {"init": "isomap"}),
     ),
     Method(

@@ -1,6 +1,8 @@
 """Every estimator in the settings that matter, with the theorems that hold for it.
 
-A new method adds its lines to ``CASES``; the tests in this folder then apply themselves.
+A new method adds its lines to ``CASES``; the tests in this folder then apply themselves. They stand here and not in the
+register of methods: which theorems hold depends on the settings too, and the package itself has no use for either.
+``test_methods.py`` sees to it that no method of the register is left out.
 
 Tags: ``euclidean`` (rigid motions and scaling carry through), ``mirror`` (the nodes are their own mirror
 image, so that any rotation does; without it only those that keep the signs of the principal axes),

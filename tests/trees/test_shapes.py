@@ -9,7 +9,7 @@ import pytest
 from prinfold import PrincipalTree, datasets
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import StructureWarning
-from prinfold.trees.shapes import Shape, longest_way
+from prinfold.trees.shapes import TreeShape, longest_way
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.StructureWarning")
 
@@ -87,5 +87,5 @@ def test_the_longest_way_is_that_of_networkx() -> None:
     for a, b in tree.edges:
         tree.edges[a, b]["weight"] = float(np.linalg.norm(points[a] - points[b]))
     wanted = max(max(each.values()) for _, each in nx.all_pairs_dijkstra_path_length(tree))
-    way = points[longest_way(Shape(points, paths))]
+    way = points[longest_way(TreeShape(points, paths))]
     assert np.linalg.norm(np.diff(way, axis=0), axis=1).sum() == pytest.approx(wanted)

@@ -376,6 +376,11 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         return latent
 
     @property
+    def _column_kinds(self) -> Any:
+        """Columns with their kinds, where they may be levels and counts; None where all are numbers."""
+        return None
+
+    @property
     def _n_features_out(self) -> int:
         return self.latent_.n_columns
 

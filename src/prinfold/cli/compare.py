@@ -12,7 +12,7 @@ import numpy as np
 from prinfold._typing import IntArray
 from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
 from prinfold.cli.console import Console, as_options, wrap_line
-from prinfold.cli.methods import ALIASES, changed_settings, choose_scaling, scaling_step
+from prinfold.cli.methods import aliases, changed_settings, choose_scaling, scaling_step
 from prinfold.cli.next_steps import CHOOSING, READING, USES, command_line, next_steps, repeat_options
 from prinfold.cli.planning import (
     check_dimensions,
@@ -141,7 +141,8 @@ def _methods(words: list[str]) -> Any:
     from prinfold.select.candidates import BASELINES
 
     known = {name.lower(): name for name in (*(each.name for each in manifolds()), *BASELINES)}
-    plain = [ALIASES.get(word.lower(), word.lower()) for word in words]
+    short = aliases()
+    plain = [short.get(word.lower(), word.lower()) for word in words]
     return [known.get(name, word) for name, word in zip(plain, words, strict=True)] or "all"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from prinfold.cli.command import Command
-from prinfold.cli.methods import ALIASES, methods, settings
+from prinfold.cli.methods import aliases, methods, settings
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import import_optional
 
@@ -48,8 +48,8 @@ def _completion(options: argparse.Namespace) -> int:
 def _add_completions(parser: argparse.ArgumentParser, files: Any) -> None:
     """Say of every argument what may stand there; nothing is parsed with this parser any more."""
     words = {
-        "method": sorted({*methods(), *ALIASES}),
-        "methods": sorted({*methods(), *ALIASES}),
+        "method": sorted({*methods(), *aliases()}),
+        "methods": sorted({*methods(), *aliases()}),
         "settings": [f"{name}=" for name in sorted(settings())],
     }
     for action in parser._actions:

@@ -30,6 +30,7 @@ from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.tables.sampling import LOOKED_AT, Draw, is_large
 from prinfold.cli.tables.writing import MODEL, check_target, sibling_file
 from prinfold.exceptions import quantity
+from prinfold.methods import METHODS
 
 _MOST_CLASSES = 20
 """Different words in a column of text up to which it may be a class of each row."""
@@ -83,7 +84,7 @@ def _fit(options: argparse.Namespace) -> int:
     check_target(out, [options.data], force=options.force, writers=MODEL)
     table = read(options, console, _draw(options))  # before the methods, which take longer to load
     cls = method_class(options.method)
-    chosen = chosen_columns(table, options, text=cls.__name__ == "MixedGTM")
+    chosen = chosen_columns(table, options, text=METHODS[cls.__name__].takes_text)
     plan = make_plan(table, chosen, cls, options, verbose=console.talks)
     console.say(wrap_line(f"Fitting {_model_name(plan)} to {options.data}: {_shape(plan)}."))
     console.note(*table.notes, *chosen.in_words(), *plan.notes)

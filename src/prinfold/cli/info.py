@@ -11,7 +11,7 @@ import numpy as np
 
 from prinfold.cli.command import Command, table_arguments, talk_arguments
 from prinfold.cli.console import Console, align, as_options
-from prinfold.cli.methods import ALIASES, changed_settings, choose_scaling, methods
+from prinfold.cli.methods import aliases, changed_settings, choose_scaling, methods
 from prinfold.cli.models import StoredSurface, is_surface, load_model
 from prinfold.cli.planning import read
 from prinfold.cli.tables.columns import choose_columns
@@ -52,7 +52,7 @@ def _installation(console: Console) -> None:
 
     known = {name: (each.__doc__ or "").strip().partition("\n")[0] for name, each in sorted(methods().items())}
     extras = {name: find_spec(name) is not None for name in _EXTRAS}
-    short = {name: word for word, name in ALIASES.items()}
+    short = {name: word for word, name in aliases().items()}
     console.say(f"prinfold {__version__}\n\nMethods (--method)")
     console.say(align([(name + (f", {short[name]}" if name in short else ""), words) for name, words in known.items()]))
     console.say("\nFiles\n  CSV, TSV and other text, .npy, .npz; also compressed by gzip")

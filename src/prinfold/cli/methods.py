@@ -6,7 +6,6 @@ import ast
 import difflib
 import inspect
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,6 @@ from prinfold._typing import FloatArray
 from prinfold.cli.usage import WrongCallError, did_you_mean
 from prinfold.exceptions import InvalidDataError, join_names
 from prinfold.methods import METHODS, manifolds
-
-ALIASES = {each.short: each.name.lower() for each in METHODS.values() if each.short}
-"""Shorter names of methods."""
 
 _HUGE_NUMBER = 1e150
 """Numbers beyond it have no squares."""
@@ -31,7 +27,11 @@ def methods() -> dict[str, Any]:
     return {each.name.lower(): each.cls for each in sorted(manifolds(), key=lambda each: each.name)}
 
 
-@cache
+def aliases() -> dict[str, str]:
+    """Names of methods in small letters, by their shorter names."""
+    return {each.short: each.name.lower() for each in METHODS.values() if each.short}
+
+
 def settings() -> frozenset[str]:
     """Names of the settings of all methods."""
     return frozenset(name for cls in methods().values() for name in inspect.signature(cls).parameters)
@@ -40,7 +40,7 @@ def settings() -> frozenset[str]:
 def method_class(word: str) -> Any:
     """The estimator that goes by a name."""
     known = methods()
-    name = ALIASES.get(word.lower(), word.lower().replace("_", "").replace("-", ""))
+    name = aliases().get(word.lower(), word.lower().replace("_", "").replace("-", ""))
     if name not in known:
         hint = did_you_mean(name, sorted(known)) or f"--method takes {join_names(sorted(known), 20)}"
         raise WrongCallError(f"there is no method {word!r}; {hint}")

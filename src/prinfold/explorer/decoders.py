@@ -219,19 +219,19 @@ def _weights(model: Any) -> FloatArray:
 
 def _offset(model: Any) -> FloatArray:
     """(D',) what is added to the map: where columns are levels or counts, nothing to their predictors."""
-    offset = np.asarray(model.offset_, dtype=np.float64)
-    if not hasattr(model, "columns_"):
+    offset, columns = np.asarray(model.offset_, dtype=np.float64), model._column_kinds
+    if columns is None:
         return offset
-    layout = model.columns_.layout
+    layout = columns.layout
     numbers = np.array([kind == "gaussian" for kind in layout.kinds])
     return np.asarray(np.where(numbers, offset, 0.0)[layout.source])
 
 
 def links_of(model: Any) -> list[tuple[str, int, int]]:
     """Link functions of columns that are levels or counts: the kind of each, and the positions of its predictors."""
-    if not hasattr(model, "columns_"):
+    if model._column_kinds is None:
         return []
-    layout = model.columns_.layout
+    layout = model._column_kinds.layout
     kinds = [(KINDS[layout.kinds[column]], layout.kinds[column], part) for column, part, _ in layout.with_family]
     return [("count" if kind.counts else name, part.start, part.stop) for kind, name, part in kinds]
 

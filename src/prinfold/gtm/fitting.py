@@ -26,8 +26,7 @@ from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError
 from prinfold.gtm.gaussian_process_training import with_process
 from prinfold.gtm.lattice_refinement import finer_space
 from prinfold.gtm.model import FittedState, GTMModel
-from prinfold.gtm.noise.per_cell import node_masses
-from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.protocol import Parameters, node_masses
 from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.gtm.recipe import FittedMap, Loop, MakeNoise, Recipe, Run, TrainingJob

@@ -11,6 +11,10 @@ import numpy as np
 class Penalty(Protocol):
     """A weight penalty: how strong it is at a given β, what it costs, and which β is then best."""
 
+    @property
+    def freedom(self) -> float:
+        """Number of weights that the rows decide, where they are taken off the degrees of freedom of the noise."""
+
     def strength(self, precision: float) -> float:
         """λ in the weight solve (3.15)."""
 
@@ -33,6 +37,7 @@ class ConstantPenalty:
     """
 
     regularization: float
+    freedom = 0.0
 
     def strength(self, precision: float) -> float:
         return self.regularization
@@ -52,6 +57,7 @@ class PriorPenalty:
     """½ α‖W‖²: a Gaussian prior of precision α on the weights (3.16), so that λ = α/β."""
 
     prior_precision: float
+    freedom = 0.0
 
     def strength(self, precision: float) -> float:
         return self.prior_precision / precision

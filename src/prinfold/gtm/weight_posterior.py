@@ -22,8 +22,7 @@ from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import model as gtm
 from prinfold.gtm.evidence import approximate_block, check_hessian, exact_hessian, refuse_dependent_cells
 from prinfold.gtm.node_selection import Hint
-from prinfold.gtm.noise.per_cell import node_masses
-from prinfold.gtm.noise.protocol import Parameters, in_words
+from prinfold.gtm.noise.protocol import Parameters, in_words, node_masses
 from prinfold.rows.rows import Rows, blas_on_one_thread
 
 _ROUNDING = 1e-13

@@ -80,9 +80,8 @@ def _start(model: Any) -> str:
 
 def _kinds(model: Any) -> str:
     """Numbers of columns of each kind, in words."""
-    if not hasattr(model, "columns_"):
-        return ""
-    return ", ".join(f"{n} {kind}" for kind, n in Counter(column.kind for column in model.columns_).items())
+    counts = Counter(column.kind for column in model._column_kinds or ())
+    return ", ".join(f"{n} {kind}" for kind, n in counts.items())
 
 
 _FOUND: dict[str, Callable[[Any], str]] = {

@@ -38,7 +38,7 @@ class FittedSurface:
 
     def refuse_levels(self) -> None:
         """Raise an error where columns are levels or counts, among which a surface has no place."""
-        odd = [column for column in getattr(self.model, "columns_", ()) if column.kind != "gaussian"]
+        odd = [column for column in self.model._column_kinds or () if column.kind != "gaussian"]
         if odd:
             raise InvalidParameterError(
                 f"column {odd[0].name!r} is {odd[0].kind}, so the surface has no place among the rows; draw "

@@ -86,7 +86,7 @@ class Study:
     def kept(self) -> list[ColumnKept]:
         """Share of each column that the surface explains."""
         if self.cells is not None and self.there is not None:
-            return _kept_of_kinds(self.fitted.model.columns_, self.cells, self.there)
+            return _kept_of_kinds(self.fitted.model._column_kinds, self.cells, self.there)
         left = self.left
         if left is None:
             return []
@@ -139,7 +139,7 @@ def _numbers(X: Any) -> FloatArray | None:
 
 def _of_kinds(fitted: FittedSurface, rows: Any, Z: FloatArray) -> dict[str, Any]:
     """Rows and the surface where they belong, in shares of levels, where columns are of different kinds."""
-    if not hasattr(fitted.model, "columns_"):
+    if fitted.model._column_kinds is None:
         return {}
     there = fitted.model.inverse_transform(fitted.latent.domain.retract(Z))
     return {"cells": np.asarray(fitted.model.indicators(rows), dtype=float), "there": np.asarray(there, dtype=float)}

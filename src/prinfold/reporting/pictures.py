@@ -88,7 +88,7 @@ RECIPES: dict[str, FigureRecipe] = {
         "How the surface is stretched: shading for the area that a unit of the map stands for, ellipses for the "
         "direction.",
         lambda asked: (
-            not hasattr(asked.study.fitted.model, "columns_")
+            asked.study.fitted.model._column_kinds is None
             and not asked.study.fitted.latent.charts
             and not asked.study.fitted.latent.unit_speed
         ),
@@ -142,7 +142,7 @@ def _in_the_plane(study: Study) -> bool:
 
 def _by_column(asked: Request) -> dict[str, FigureRecipe]:
     """Maps coloured by the columns that they explain best, where columns are of different kinds."""
-    if not hasattr(asked.study.fitted.model, "columns_"):
+    if asked.study.fitted.model._column_kinds is None:
         return {}
     frame, found = frame_of(asked.X), {}
     best = sorted(asked.study.kept, key=lambda each: -np.nan_to_num(each.share, nan=-1.0))

@@ -34,7 +34,7 @@ _PLACES = 200
 """Places on the tree at which it is compared with itself."""
 
 
-class Fit(NamedTuple):
+class FittedTree(NamedTuple):
     """A tree among its rows: the graph, its branches and the rows in their components, noise and bandwidth."""
 
     graph: RidgeGraph
@@ -45,12 +45,12 @@ class Fit(NamedTuple):
     bandwidth: float
 
 
-def doubt(topology: str, fit: Fit) -> str:
+def doubt(topology: str, fit: FittedTree) -> str:
     """What speaks against the shape that was asked for, in words; "" if nothing does."""
     return _check_blob(fit) or _check_sheet(fit) or _check_path(topology, fit)
 
 
-def _check_blob(fit: Fit) -> str:
+def _check_blob(fit: FittedTree) -> str:
     """Words about rows that scatter about one place."""
     length = float(fit.graph.latent.lengths.sum())
     if length < _LEAST_BANDWIDTHS * fit.bandwidth:
@@ -68,7 +68,7 @@ def _check_blob(fit: Fit) -> str:
     return ""
 
 
-def _check_sheet(fit: Fit) -> str:
+def _check_sheet(fit: FittedTree) -> str:
     """Words about branches that lie side by side."""
     doubled = doubled_share(fit)
     if doubled < _DOUBLED_SHARE:
@@ -80,7 +80,7 @@ def _check_sheet(fit: Fit) -> str:
     )
 
 
-def _check_path(topology: str, fit: Fit) -> str:
+def _check_path(topology: str, fit: FittedTree) -> str:
     """Words about a tree without forks."""
     if topology not in ("tree", "graph") or fit.graph.latent.n_branches > 1:
         return ""
@@ -90,7 +90,7 @@ def _check_path(topology: str, fit: Fit) -> str:
     return str(Message(words, Advice("topology", "path")))
 
 
-def doubled_share(fit: Fit) -> float:
+def doubled_share(fit: FittedTree) -> float:
     """Share of the tree that another part of it lies beside: near in space, far along the tree."""
     places = fit.graph.latent.refined(_PLACES).nodes
     points = fit.strands.point(places)

@@ -27,9 +27,9 @@ from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.latent.arc_strands import Strands
 from prinfold.loops import Outcome, run_fixed_point
-from prinfold.trees.diagnosis import Fit, doubt
+from prinfold.trees.diagnosis import FittedTree, doubt
 from prinfold.trees.noise import FirstTree, RowsInFrame, first_tree, keep_all, keep_components
-from prinfold.trees.shapes import TOPOLOGIES, Shape, find_shape, net_of, without_ends
+from prinfold.trees.shapes import TOPOLOGIES, TreeShape, find_shape, net_of, without_ends
 from prinfold.trees.soft_tree import TreeProblem, TreeState, log_mixture
 from prinfold.trees.support import branch_support, weak_tips
 from prinfold.trees.ways import name_forks
@@ -345,7 +345,7 @@ class PrincipalTree(PrincipalManifold):
         if float(self.graph_.latent.lengths.sum()) == 0:
             why = "all rows are equal" if len(inside.rows) == 1 else "no branch stands out of the noise"
             return [(f"{why}, so that the tree has no length", DegenerateWarning)]
-        fit = Fit(self.graph_, self._inside, inside, weight, self.noise_, self.bandwidth_)
+        fit = FittedTree(self.graph_, self._inside, inside, weight, self.noise_, self.bandwidth_)
         words = doubt(self.topology, fit)
         return [(words, StructureWarning)] if words else []
 
@@ -402,7 +402,7 @@ def _train(problem: TreeProblem, centers: FloatArray, max_iter: int, tol: float,
     )
 
 
-def _graph_of(shape: Shape, span: ColumnSpan, problem: TreeProblem) -> RidgeGraph:
+def _graph_of(shape: TreeShape, span: ColumnSpan, problem: TreeProblem) -> RidgeGraph:
     """The branches in the columns of the data."""
     centers, mass = shape.centers, problem.begin(shape.centers).assigned.mass
 

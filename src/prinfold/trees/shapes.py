@@ -36,7 +36,7 @@ _SAME_BANDWIDTHS = 1e-6
 """Distance between neighbouring centres, in bandwidths, below which they are one."""
 
 
-class Shape(NamedTuple):
+class TreeShape(NamedTuple):
     """Centres (K, q) and paths of them: branches, of which a closed one ends with the centre that it begins with."""
 
     centers: FloatArray
@@ -50,16 +50,16 @@ class Skeleton(NamedTuple):
     edges: IntArray
 
 
-def find_shape(topology: str, problem: TreeProblem, state: TreeState, shortest: float) -> Shape:
+def find_shape(topology: str, problem: TreeProblem, state: TreeState, shortest: float) -> TreeShape:
     """The branches of a tree of centres, or of the shape that is asked for."""
     if len(state.centers) < 2:
-        return Shape(state.centers, [[0]])
+        return TreeShape(state.centers, [[0]])
     skeleton = TOPOLOGIES[topology](problem, state, shortest)
     found = _simplify(skeleton, state.assigned.mass, problem.bandwidth, shortest)
     return _halve_lone_edges(_drop_repeats(_refine(problem, found), problem.bandwidth))
 
 
-def without_ends(problem: TreeProblem, shape: Shape, tips: FloatArray) -> Shape:
+def without_ends(problem: TreeProblem, shape: TreeShape, tips: FloatArray) -> TreeShape:
     """The shape without the branches that end freely at one of the tips (t, q), but for the longest of all."""
     count = degrees(shape.paths)
     near = np.sqrt(squared_distances(shape.centers, tips).min(axis=1)) <= _SAME_BANDWIDTHS * problem.bandwidth
@@ -148,7 +148,7 @@ TOPOLOGIES: dict[str, Callable[[TreeProblem, TreeState, float], Skeleton]] = {
 # --------------------------------------------------------------------------------------------------- plumbing
 
 
-def _simplify(skeleton: Skeleton, mass: FloatArray, bandwidth: float, shortest: float) -> Shape:
+def _simplify(skeleton: Skeleton, mass: FloatArray, bandwidth: float, shortest: float) -> TreeShape:
     """Branches of a skeleton without spurs, fragments, small loops and forks that are one."""
     centers, edges = skeleton
     links: list[list[int]] = [[] for _ in centers]
@@ -158,22 +158,22 @@ def _simplify(skeleton: Skeleton, mass: FloatArray, bandwidth: float, shortest: 
     weight = mass if len(mass) == len(centers) else np.ones(len(centers))
     net = net_of(centers, np.log(np.maximum(weight, np.finfo(float).tiny)), bandwidth)
     used = np.unique(edges) if len(edges) else np.arange(1)
-    return Shape(centers, simplify(paths(links, used), net, shortest, shortest))
+    return TreeShape(centers, simplify(paths(links, used), net, shortest, shortest))
 
 
-def _refine(problem: TreeProblem, shape: Shape) -> Shape:
+def _refine(problem: TreeProblem, shape: TreeShape) -> TreeShape:
     """The centres that are used, moved with a narrower kernel along edges that stay."""
     used = np.unique(np.concatenate([np.asarray(path) for path in shape.paths]))
     number = {int(node): i for i, node in enumerate(used)}
     found = [[number[node] for node in path] for path in shape.paths]
     edges = edges_of(found)
     if len(edges) == 0:
-        return Shape(shape.centers[used], found)
+        return TreeShape(shape.centers[used], found)
     fine = replace(problem, bandwidth=_FINE_SHARE * problem.bandwidth, edges=edges)
-    return Shape(fine.run(shape.centers[used], _FINE_STEPS, _FINE_TOL).centers, found)
+    return TreeShape(fine.run(shape.centers[used], _FINE_STEPS, _FINE_TOL).centers, found)
 
 
-def _drop_repeats(shape: Shape, bandwidth: float) -> Shape:
+def _drop_repeats(shape: TreeShape, bandwidth: float) -> TreeShape:
     """Paths without centres that repeat the one before."""
     kept = list[Path]()
     for path in shape.paths:
@@ -189,10 +189,10 @@ def _drop_repeats(shape: Shape, bandwidth: float) -> Shape:
             way.append(path[-1])
         kept.append(way)
     lone = [way for way in kept if _length(shape.centers, way) > _SAME_BANDWIDTHS * bandwidth]
-    return Shape(shape.centers, lone or [kept[0][:1]])
+    return TreeShape(shape.centers, lone or [kept[0][:1]])
 
 
-def _halve_lone_edges(shape: Shape) -> Shape:
+def _halve_lone_edges(shape: TreeShape) -> TreeShape:
     """Paths of two centres with a third between, so that which half of a branch is denser can be told."""
     centers, found = list(shape.centers), list[Path]()
     for path in shape.paths:
@@ -201,14 +201,14 @@ def _halve_lone_edges(shape: Shape) -> Shape:
             continue
         found.append([path[0], len(centers), path[1]])
         centers.append(0.5 * (shape.centers[path[0]] + shape.centers[path[1]]))
-    return Shape(np.asarray(centers), found)
+    return TreeShape(np.asarray(centers), found)
 
 
 def _length(centers: FloatArray, way: Path) -> float:
     return float(np.linalg.norm(np.diff(centers[way], axis=0), axis=1).sum())
 
 
-def longest_way(shape: Shape) -> IntArray:
+def longest_way(shape: TreeShape) -> IntArray:
     """Centres along the longest of the shortest ways between any two."""
     edges = edges_of(shape.paths)
     if len(edges) == 0:

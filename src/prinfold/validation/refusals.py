@@ -15,6 +15,7 @@ import scipy.sparse
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, UnsupportedInputError, join_names, shown
+from prinfold.methods import METHODS
 
 SHOWN = 5
 """How many offending rows or columns an error names."""
@@ -81,10 +82,11 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
             "or a NumPy memory map"
         )
     if kind == "prinfold.Blocks":
+        fitted = join_names(each.name for each in METHODS.values() if each.takes_blocks)
         raise UnsupportedInputError(
             "got Blocks, a table that is read block by block, which this does not do; call it for each block "
             "(for block in blocks: ...), or join the blocks if they fit in memory: numpy.concatenate(list(blocks)). "
-            "Fitted to blocks as they are can be GTM, SemiLinearGTM and PPS"
+            f"Fitted to blocks as they are can be {fitted}"
         )
     if not nw.dependencies.is_into_dataframe(X) and hasattr(X, "collect") and hasattr(X, "lazy"):
         raise UnsupportedInputError(f"got {kind}, a query that has not run yet; pass X.collect()")

@@ -319,6 +319,10 @@ class MixedGTM(MixedTables):
     # --------------------------------------------------------------------------------------- plumbing
 
     @property
+    def _column_kinds(self) -> Columns:
+        return self.columns_
+
+    @property
     def _noise(self) -> MixedNoise:
         noise: Any = self._model.noise
         found: MixedNoise = noise

@@ -106,7 +106,7 @@ def _refuse_unknown_numbers(recipe: GTM) -> None:
             f"the maps of a mixture need a Gaussian process with its length_scale, and its variance or a "
             f"regularization, got {recipe.basis}"
         )
-    if getattr(recipe, "trainer", "batch") != "batch":
+    if recipe.trainer != "batch":
         raise InvalidParameterError(
             f"the maps of a mixture are trained together, so trainer={recipe.trainer!r} cannot be"
         )

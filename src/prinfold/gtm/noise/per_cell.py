@@ -339,10 +339,3 @@ def cell_precisions(cells: MeasuredCells, parameters: Parameters) -> tuple[Float
     """(n, D) values of the cells, and p = 1 / (v + e²) of each."""
     variance = 1.0 / np.broadcast_to(parameters.precision, cells.values.shape[1])
     return cells.values, cells.trust(variance) / variance
-
-
-def node_masses(sums: Any) -> FloatArray:
-    """(K,) masses of the nodes, of whatever noise; (K, D) where columns differ in what was measured, or how well."""
-    masses: FloatArray | None = sums.masses
-    mass: FloatArray = sums.mass
-    return mass if masses is None or np.array_equal(masses, np.broadcast_to(mass[:, None], masses.shape)) else masses

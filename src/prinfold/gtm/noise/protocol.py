@@ -340,6 +340,13 @@ class Statistics(RowStatistics):
         return np.full(self.moment.shape[1], self.total)
 
 
+def node_masses(sums: Any) -> FloatArray:
+    """(K,) masses of the nodes, of whatever noise; (K, D) where columns differ in what was measured, or how well."""
+    masses: FloatArray | None = sums.masses
+    mass: FloatArray = sums.mass
+    return mass if masses is None or np.array_equal(masses, np.broadcast_to(mass[:, None], masses.shape)) else masses
+
+
 def largest_weight(weight: FloatArray) -> float:
     """By which weights are divided meanwhile: a block may be in single precision, which holds none of 1e-46."""
     return float(weight.max()) or 1.0

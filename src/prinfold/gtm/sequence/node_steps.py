@@ -62,7 +62,7 @@ def default_reach(latent: LatentSpace) -> int:
 
 def moves_on(latent: LatentSpace, reach: int) -> Moves:
     """All steps of at most ``reach`` nodes, as the crow flies on a lattice and along edges elsewhere."""
-    found = _on_lattice(latent, reach) if type(latent) is Lattice else _along_edges(latent, reach)
+    found = _on_lattice(latent, reach) if latent.axes else _along_edges(latent, reach)
     source, node, kind, kinds = found
     order = np.lexsort((node, source))
     used, kind = np.unique(kind[order], return_inverse=True)
@@ -73,7 +73,7 @@ def moves_on(latent: LatentSpace, reach: int) -> Moves:
 Pairs = tuple[IntArray, IntArray, IntArray, IntArray]
 
 
-def _on_lattice(latent: Lattice, reach: int) -> Pairs:
+def _on_lattice(latent: Any, reach: int) -> Pairs:
     shape = np.asarray(latent.shape)
     index = np.stack(np.unravel_index(np.arange(latent.n_nodes), latent.shape), axis=1)
     kinds = np.array(list(_displacements(latent, reach * reach, 0)), dtype=np.int64).reshape(-1, len(shape))

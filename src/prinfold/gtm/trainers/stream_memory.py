@@ -66,8 +66,7 @@ def make_memory(model: GTMModel, statistics: Any, seen: float) -> Memory:
     own = noise.capabilities.columns
     floors = np.full(D, float(noise.floor)) if own is None else own.floors
     scale = np.ones(D) if own is None or own.units is None else own.units
-    freedom = float(getattr(model.penalty, "freedom", 0.0))
-    return Memory(statistics, float(seen), float(noise.floor), floors, scale, gaps, freedom)
+    return Memory(statistics, float(seen), float(noise.floor), floors, scale, gaps, float(model.penalty.freedom))
 
 
 def with_gaps(statistics: Any) -> Any:
