@@ -18,7 +18,7 @@ from prinfold.files import storable
 from prinfold.geometry.curves import EvenCurve, by_arc_length
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
-from prinfold.latent.arc_strands import Strands
+from prinfold.latent.arc_length_curves import Strands
 
 _KNOT_STEPS = 0.5
 """Distance between knots of a branch, in steps of the net: an eighth of a bandwidth."""
