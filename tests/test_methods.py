@@ -41,7 +41,7 @@ def test_an_entry_says_what_its_class_is(name: str) -> None:
     assert method.cls.__module__ == method.module
     assert issubclass(method.cls, PrincipalManifold) == method.is_manifold
     assert not method.is_manifold or method.surface in SURFACES
-    for settings in method.tried:
+    for settings in method.compared_settings:
         method.cls().set_params(**settings)
 
 
