@@ -45,7 +45,7 @@ def test_an_entry_says_what_its_class_is(name: str) -> None:
     assert not method.is_manifold or method.surface in SURFACES
     assert not method.is_manifold or method.takes_blocks == getattr(method.cls(), "_takes_blocks", False)
     assert method.takes_text == ("_column_kinds" in vars(method.cls))
-    for settings in method.tried:
+    for settings in method.compared_settings:
         method.cls().set_params(**settings)
 
 

@@ -20,7 +20,7 @@ from prinfold.density.densities import KernelDensity
 from prinfold.density.ridges import chart_embedding
 from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.chart_nodes import make_sheet
-from prinfold.density.ridges.chart_patches import Patches
+from prinfold.density.ridges.chart_surface import Patches
 from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 
 Rows = tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]

@@ -49,7 +49,7 @@ def ready(make: Callable[..., Any], X: np.ndarray) -> tuple[Callable[[], Any], C
     """An E-step and an iteration, to be called."""
     model = make(nodes=15, basis=5, max_iter=3, tol=0).fit(X)
     rows = model._rows(X)
-    trained, parameters = model._for(rows, model._model), model._parameters()
+    trained, parameters = model._model_for(rows, model._model), model._parameters()
     state = trained.begin(rows, parameters)
     return lambda: gtm.summarize(trained, rows, parameters), lambda: trained.step(rows, state)
 

@@ -25,7 +25,7 @@ from prinfold.gtm.penalties import PriorPenalty
 from prinfold.gtm.starts.first_parameters import pca_start
 from prinfold.latent import Lattice, grid
 from prinfold.metrics import angle_sum
-from prinfold.pps.clamping import Fixed, Shape, TangentMoments, unified
+from prinfold.pps.clamping import Fixed, Shape, TangentMoments, unified_covariance
 from prinfold.pps.model import WAYS, PPSModel
 from prinfold.pps.oriented_noise import OrientedNoise
 from prinfold.rows.rows import Rows, as_rows
@@ -118,7 +118,7 @@ def basis(setting: Setting) -> GaussianBasis:
 
 def published(setting: Setting, D: int) -> PPSModel:
     latent, Q = lattice(setting), setting.dimension
-    shape = unified(setting.clamping, D, Q)
+    shape = unified_covariance(setting.clamping, D, Q)
     if setting.reading == "gtm":
         shape = GTMNoiseLevel(shape.s, shape.b)
     noise = OrientedNoise(FLOOR, shape, Q)

@@ -39,8 +39,8 @@ class Method:
     """A shorter name on the command line."""
     compared: bool = True
     """Whether ``compare(methods="all")`` tries it; others take part where they are named."""
-    tried: tuple[Mapping[str, Any], ...] = (MappingProxyType({}),)
-    """Settings that ``compare`` tries."""
+    compared_settings: tuple[Mapping[str, Any], ...] = (MappingProxyType({}),)
+    """Settings that ``compare`` tries, a candidate for each."""
 
     def __post_init__(self) -> None:
         """A page of its own unless told otherwise."""
@@ -89,7 +89,7 @@ for _method in (
         cites=_THESIS,
         surface="basis",
         takes_blocks=True,
-        tried=(
+        compared_settings=(
             {},
             _EVIDENCE,
             {**_EVIDENCE, "init": "isomap"},
@@ -159,7 +159,7 @@ for _method in (
         cites=("chang2001", "bishop1998gtm"),
         surface="basis",
         takes_blocks=True,
-        tried=({}, {"init": "isomap"}),
+        compared_settings=({}, {"init": "isomap"}),
     ),
     Method(
         "UKR",
@@ -167,7 +167,7 @@ for _method in (
         noun="ukr",
         cites=("meinicke2005",),
         surface="latent",
-        tried=({}, {"stop": "minimum"}),
+        compared_settings=({}, {"stop": "minimum"}),
     ),
     Method("KMM", "prinfold.kernel_manifolds.kmm", noun="kmm", cites=("gerber2009",), surface="latent"),
     Method(

@@ -203,7 +203,7 @@ def with_cells(kind: str) -> tuple[GTM, np.ndarray, np.ndarray | None, np.ndarra
 def test_the_exact_hessian_of_cells_is_the_second_derivative(kind: str) -> None:
     model, X, errors, weight = with_cells(kind)
     rows = as_rows(X, model.offset_, weight, gaps=bool(np.isnan(X).any()), errors=errors)
-    inner, parameters = model._for(rows, model._model), model._parameters()
+    inner, parameters = model._model_for(rows, model._model), model._parameters()
     shape, Phi = parameters.weights.T.shape, inner.surface.node_features
     variance = np.broadcast_to(1.0 / parameters.precision, 3) + (0.0 if errors is None else errors**2)
     p, T = np.where(np.isnan(X), 0.0, 1.0 / variance), np.nan_to_num(X - model.offset_)
@@ -228,7 +228,7 @@ def test_the_exact_hessian_of_cells_is_the_second_derivative(kind: str) -> None:
 def test_the_approximate_curvature_of_cells_is_that_of_its_blocks(kind: str) -> None:
     model, X, errors, weight = with_cells(kind)
     rows = as_rows(X, model.offset_, weight, gaps=bool(np.isnan(X).any()), errors=errors)
-    inner, parameters = model._for(rows, model._model), model._parameters()
+    inner, parameters = model._model_for(rows, model._model), model._parameters()
     Phi, R = inner.surface.node_features, weight[:, None] * posteriors.responsibilities(inner, rows, parameters)
     beta = np.broadcast_to(parameters.precision, 3)
     variance = 1.0 / beta + (0.0 if errors is None else errors**2)
@@ -249,7 +249,7 @@ def test_the_approximate_curvature_of_cells_is_that_of_its_blocks(kind: str) -> 
 def test_cells_without_gaps_or_errors_are_rows() -> None:
     X = bent()
     model, rows, parameters = trained("grid", X)
-    cells = GTM._for(as_rows(X, gaps=True), model)
+    cells = GTM._model_for(as_rows(X, gaps=True), model)
     same = as_rows(X, rows.offset, gaps=True)
     plain, found = (evidence.exact_hessian(*each, parameters) for each in ((model, rows), (cells, same)))
     np.testing.assert_allclose(found, plain, atol=1e-10 * np.abs(plain).max())

@@ -13,7 +13,7 @@ from prinfold.basis_maps.default_sizes import make_basis
 from prinfold.gtm import lattice_refinement as refinement
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.fitting import _FINER_ITERATIONS
-from prinfold.gtm.lattice_refinement import refinement_of, subdivided
+from prinfold.gtm.lattice_refinement import refinement_of, subdivide
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.penalties import ConstantPenalty
@@ -60,7 +60,7 @@ def fitted(name: str, X: np.ndarray):
 def over_every_point(model, X: np.ndarray, errors=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean, mode and covariance by the definition, over all points of all cells: the slow twin."""
     rows = model._rows(X, errors)
-    asked = model._for(rows, model._model)
+    asked = model._model_for(rows, model._model)
     refined = refinement_of(asked, model._parameters())
     assert refined is not None, "cells must be wide, or nothing is tested"
     points = replace(asked, surface=refined.fine)
@@ -126,7 +126,7 @@ def test_wide_tables_take_whole_products() -> None:
 def test_one_point_for_each_cell_is_the_mean_of_the_nodes() -> None:
     X = narrow()
     model = MODELS["isotropic"].fit(X)
-    ones = subdivided(model._model.surface, model._model.noise, model._parameters(), model.latent_, (1, 1))
+    ones = subdivide(model._model.surface, model._model.noise, model._parameters(), model.latent_, (1, 1))
     found = np.empty((len(X), 2))
 
     def write(some, pieces) -> None:

@@ -251,7 +251,7 @@ def test_the_exact_hessian_takes_gaps_and_columns_of_their_own():
     gappy[::4, 0] = np.nan
     plain = GTM(1, nodes=25, basis=6, max_iter=200).fit(X)
     rows = plain._rows(gappy)
-    H = exact_hessian(plain._for(rows, plain._model), rows, plain._parameters())
+    H = exact_hessian(plain._model_for(rows, plain._model), rows, plain._parameters())
     H += 0.1 / plain.noise_variance_ * np.diag(np.tile(plain._model.surface.penalty_mask, 2))
     phi = np.kron([[1.0, 0.0]], plain._model.surface.basis.features(PLACES))
     whole, less = (plain.surface_std(PLACES, X=table, hessian="exact") for table in (X, gappy))

@@ -44,8 +44,8 @@ SPACES = {
     "sphere": lambda: Sphere(14),
 }
 CLAMPINGS = {
-    "across": lambda Q: clamping.unified(0.3, D, Q),
-    "along": lambda Q: clamping.unified(0.5 + 0.5 * D / Q, D, Q),
+    "across": lambda Q: clamping.unified_covariance(0.3, D, Q),
+    "along": lambda Q: clamping.unified_covariance(0.5 + 0.5 * D / Q, D, Q),
     "early": lambda Q: clamping.early(0.4, 1.3),
     "round": lambda Q: clamping.Fixed(1.0, 1.0),
 }
@@ -554,7 +554,7 @@ def test_generalised_em_ends_where_the_gradient_vanishes(space, kind):
 @pytest.mark.parametrize("way", pps.WAYS)
 def test_clampings_at_either_end_stay_finite(share, way):
     case = toy("grid")
-    noise = replace(case.model.noise, clamping=clamping.unified(share * D / 2, D, 2))
+    noise = replace(case.model.noise, clamping=clamping.unified_covariance(share * D / 2, D, 2))
     model = replace(case.model, noise=noise, way=pps.WAYS[way])
     state = model.begin(case.rows, noise.initial(case.parameters.weights, 5.0))
     for _ in range(10):

@@ -88,7 +88,7 @@ def test_sums_are_those_of_rows_completed_in_expectation(kind, table, errors):
         return
     model = fitted(table, errors, **kind)
     rows, parameters = model._rows(table, errors), model._parameters()
-    found = gtm.summarize(model._for(rows, model._model), rows, parameters)
+    found = gtm.summarize(model._model_for(rows, model._model), rows, parameters)
     density, mean, within = brute_force(model, table, errors)
     share = np.exp(density - logsumexp(density, axis=1, keepdims=True))
     x, y = mean - model.offset_, model.inverse_transform(model.latent_.nodes) - model.offset_
@@ -135,7 +135,7 @@ def test_the_sums_hold_the_gradient_of_the_likelihood(clamping):
     """Fisher's identity, by finite differences of the log-likelihood of rows with gaps and errors."""
     model = fitted(GAPPY, ERRORS, clamping=clamping)
     rows, now = model._rows(GAPPY, ERRORS), model._parameters()
-    trained = model._for(rows, model._model)
+    trained = model._model_for(rows, model._model)
     nodes = trained.noise.oriented_nodes(trained.surface, now)
     sums = gtm.summarize(trained, rows, now)
     slope = pps.weight_gradient(trained.surface, nodes, sums, trained.penalty, now)

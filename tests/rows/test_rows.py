@@ -307,9 +307,9 @@ def test_what_is_remembered_of_all_rows_is_made_once_and_kept_as_it_is():
         made.append(1)
         return rows.block(slice(0, 3))
 
-    first = rows.remembered("one", make)
-    assert rows.remembered("one", make) is first
+    first = rows.get_or_make("one", make)
+    assert rows.get_or_make("one", make) is first
     with pytest.raises(ValueError, match="read-only"):
         first += 1.0
-    assert rows.remembered("another", make) is not first
+    assert rows.get_or_make("another", make) is not first
     assert len(made) == 2

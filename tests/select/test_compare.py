@@ -381,7 +381,7 @@ def test_what_rounding_makes_is_no_difference() -> None:
     assert verdicts.CRITERIA["likelihood"].grain(1e9) == 1e-12
 
 
-THREE = candidates.contestants_of({"a": PCA(1), "b": PCA(1), "c": PCA(1)}, 1, X, 0)
+THREE = candidates.candidates_of({"a": PCA(1), "b": PCA(1), "c": PCA(1)}, 1, X, 0)
 
 
 def _said(wins: Any, tied: Any, *, smoothest: int = 0, name: str = "likelihood", **more: Any) -> list[str]:
@@ -467,7 +467,7 @@ def test_a_method_without_a_density_is_not_judged_by_it() -> None:
 def test_every_manifold_takes_part_by_itself() -> None:
     names = {each.name for each in manifolds()}
     assert {"GTM", "PPS", "UKR", "KMM", "DensityRidge"} <= names
-    everyone = candidates.contestants_of("all", 1, X, 7)
+    everyone = candidates.candidates_of("all", 1, X, 7)
     listed = {one.method for one in everyone}
     assert listed == {each.name for each in manifolds() if each.compared} | {"PCA", "KernelPCA", "Isomap"}
     assert all(one.model.get_params().get("n_components", 1) == 1 for one in everyone)
@@ -477,7 +477,7 @@ def test_every_manifold_takes_part_by_itself() -> None:
 
 def test_curves_are_no_sheets() -> None:
     for q in (1, 2):
-        assert ("PolygonalCurve" in {one.method for one in candidates.contestants_of("all", q, X, 0)}) == (q == 1)
+        assert ("PolygonalCurve" in {one.method for one in candidates.candidates_of("all", q, X, 0)}) == (q == 1)
 
 
 def registered(cls: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -490,7 +490,7 @@ def registered(cls: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_manifold_that_is_new_stands_in_the_table_with_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     new = registered(type("Novelty", (GTM,), {"__init__": GTM.__init__}), monkeypatch)
-    (one,) = [one for one in candidates.contestants_of("all", 1, X, 0) if one.method == "Novelty"]
+    (one,) = [one for one in candidates.candidates_of("all", 1, X, 0) if one.method == "Novelty"]
     assert type(one.model) is new
     assert one.settings == ""
     assert one.model.n_components == 1
@@ -507,26 +507,26 @@ def test_a_manifold_of_one_dimension_only_takes_part_where_it_is_asked_for(
 
     rigid = registered(type(f"Rigid{fixed}", (GTM,), {"__init__": start, "_dimension": fixed}), monkeypatch)
     for q in (1, 2, 3):
-        listed = [one for one in candidates.contestants_of("all", q, X, 0) if one.method == rigid.__name__]
+        listed = [one for one in candidates.candidates_of("all", q, X, 0) if one.method == rigid.__name__]
         assert len(listed) == (q == fixed)
-        (named,) = candidates.contestants_of(rigid.__name__, q, X, 0)
+        (named,) = candidates.candidates_of(rigid.__name__, q, X, 0)
         assert type(named.model) is rigid
-        assert candidates.contestants_of(rigid(9), q, X, 0)[0].model.max_iter == 9
+        assert candidates.candidates_of(rigid(9), q, X, 0)[0].model.max_iter == 9
 
 
 def test_names_objects_and_pairs() -> None:
-    everyone = candidates.contestants_of(["PPS", PCA(2), ("mine", SMALL)], 1, X, 0)
+    everyone = candidates.candidates_of(["PPS", PCA(2), ("mine", SMALL)], 1, X, 0)
     assert [one.name for one in everyone] == ["PPS", "PPS(init=isomap)", "PCA(n_components=2)", "mine"]
     assert isinstance(everyone[0].model, PPS)
     assert everyone[2].model.n_components == 2  # what is given as an object keeps its settings
-    assert [one.name for one in candidates.contestants_of("PCA", 1, X, 0)] == ["PCA"]
-    assert [one.name for one in candidates.contestants_of(SMALL, 1, X, 0)] == ["GTM(basis=4, n_components=1, nodes=12)"]
+    assert [one.name for one in candidates.candidates_of("PCA", 1, X, 0)] == ["PCA"]
+    assert [one.name for one in candidates.candidates_of(SMALL, 1, X, 0)] == ["GTM(basis=4, n_components=1, nodes=12)"]
     with pytest.raises(InvalidParameterError, match=r"there is no method 'TSNE' to compare; there are .*GTM.*PCA"):
-        candidates.contestants_of(["TSNE"], 1, X, 0)
+        candidates.candidates_of(["TSNE"], 1, X, 0)
     with pytest.raises(InvalidParameterError, match="it takes names, estimators"):
-        candidates.contestants_of([GTM], 1, X, 0)
+        candidates.candidates_of([GTM], 1, X, 0)
     with pytest.raises(InvalidParameterError, match="methods is empty"):
-        candidates.contestants_of([], 1, X, 0)
+        candidates.candidates_of([], 1, X, 0)
 
 
 def test_a_failure_is_a_row_and_not_the_end() -> None:
@@ -572,14 +572,14 @@ def test_who_cannot_be_fitted_to_all_rows_leaves_its_place_to_the_next() -> None
 
 
 def test_names_are_told_apart() -> None:
-    everyone = candidates.contestants_of([PCA(1), "PCA", ("a", PCA(1)), PCA(1), "PCA", ("a", SMALL)], 1, X, 0)
+    everyone = candidates.candidates_of([PCA(1), "PCA", ("a", PCA(1)), PCA(1), "PCA", ("a", SMALL)], 1, X, 0)
     names = ["PCA(n_components=1)", "PCA", "a", "PCA(n_components=1, no. 2)", "a(no. 2)"]
     assert [one.name for one in everyone] == names  # a method that is named twice is the same
 
 
 def test_another_dimension_than_the_one_asked_for_is_said() -> None:
     given = {"two": PCA(2), "one": PCA(1), "end": make_pipeline(PCA(2), GTM(2)), "curve": PolygonalCurve()}
-    everyone = candidates.contestants_of(given, 1, X, 0)
+    everyone = candidates.candidates_of(given, 1, X, 0)
     (words,) = wording.other_dimensions(everyone, 1)
     assert words.startswith("Not of dimension 1, as was asked for: two has 2, end has 2; they keep their own")
     assert ": one has 1, curve has 1;" in wording.other_dimensions(everyone, 2)[0]
@@ -601,7 +601,7 @@ def test_several_pieces_have_no_roughness_and_are_never_the_front() -> None:
     assert not other.table["front"][0]
     assert other.table["front"][1:].any()
     assert np.isfinite(other.table["criterion"][0])
-    assert "GTMMixture" not in {one.method for one in candidates.contestants_of("all", 1, X, 0)}
+    assert "GTMMixture" not in {one.method for one in candidates.candidates_of("all", 1, X, 0)}
 
 
 def test_a_surface_that_is_not_finite_fails() -> None:
@@ -632,7 +632,7 @@ def test_a_fit_that_was_interrupted_ends_the_comparison(monkeypatch: pytest.Monk
 
 
 def test_what_everyone_is_tried_with() -> None:
-    names = {one.name for one in candidates.contestants_of(["GTM", "PPS"], 1, X, 0)}
+    names = {one.name for one in candidates.candidates_of(["GTM", "PPS"], 1, X, 0)}
     assert {"GTM(prior_precision=evidence, init=isomap)", "PPS(init=isomap)"} <= names
     scale = np.median(np.square(X[:, None] - X[None]).sum(axis=2)[np.triu_indices(len(X), 1)])
     assert candidates.BASELINES["KernelPCA"](1, X).gamma == pytest.approx(1.0 / scale)
@@ -963,10 +963,10 @@ def test_pipelines_stand_in_the_table() -> None:
 
 def test_parts_of_a_model_begin_alike_too() -> None:
     ours = make_pipeline(PCA(2), GTM(1, random_state=None))
-    (one,) = candidates.contestants_of({"mine": ours}, 1, X, 7)
+    (one,) = candidates.candidates_of({"mine": ours}, 1, X, 7)
     assert one.model.get_params()["gtm__random_state"] == one.model.get_params()["pca__random_state"] == 7
     assert ours.get_params()["gtm__random_state"] is None
-    (two,) = candidates.contestants_of({"mine": make_pipeline(GTM(1, random_state=3))}, 1, X, 7)
+    (two,) = candidates.candidates_of({"mine": make_pipeline(GTM(1, random_state=3))}, 1, X, 7)
     assert two.model.get_params()["gtm__random_state"] == 3
 
 

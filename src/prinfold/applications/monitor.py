@@ -26,7 +26,7 @@ from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
 from prinfold.validation.tables import check_table, forget
 
-_SHARE = Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number between 0 and 1")
+_BETWEEN_0_AND_1 = Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number between 0 and 1")
 
 P_VALUE_REFERENCES = ("calibration", "model")
 """Where p-values come from."""
@@ -114,9 +114,9 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
     }
     _constraints: ClassVar[dict[str, Constraint]] = {
         "estimator": map_constraint("inverse_transform", "jacobian", "sample", "noise_covariance"),
-        "alarm_rate": _SHARE,
+        "alarm_rate": _BETWEEN_0_AND_1,
         "calibration": one_of(SPLITS),
-        "held_out": _SHARE,
+        "held_out": _BETWEEN_0_AND_1,
         "n_simulated": integer(1),
         "random_state": random_state,
     }

@@ -14,31 +14,31 @@ from prinfold.validation.tables import check_table, check_weight
 class Unique(NamedTuple):
     """Rows (u, D) that all differ, sorted, with their weights (u,).
 
-    ``name`` (n,) is the place of each row of the table among them, −1 for rows without weight, and ``own`` (n,) the
-    weight of each.
+    ``unique_index`` (n,) is the place of each row of the table among them, −1 for rows without weight, and ``own`` (n,)
+    the weight of each.
     """
 
     rows: FloatArray
     weight: FloatArray
-    name: IntArray
+    unique_index: IntArray
     own: FloatArray
 
     def places(self, chosen: IntArray) -> IntArray:
         """(n,) place among the ``chosen`` of these that each row of the table has; −1 for rows that have none."""
         place = np.full(len(self.rows) + 1, -1)
         place[chosen] = np.arange(len(chosen))
-        return np.asarray(place[self.name])
+        return np.asarray(place[self.unique_index])
 
 
 def unique_rows(table: FloatArray, weight: FloatArray | None) -> Unique:
     """Distinct rows with the weights of all their copies, so that leaving one out leaves out its copies."""
     weight = np.ones(len(table)) if weight is None else np.asarray(weight, dtype=np.float64)
     kept = np.flatnonzero(weight > 0)
-    rows, name = np.unique(table[kept], axis=0, return_inverse=True)
-    names = np.full(len(table), -1)
-    names[kept] = name.reshape(-1)
-    total: FloatArray = np.bincount(names[kept], weights=weight[kept]).astype(np.float64)
-    return Unique(rows, total, names, weight)
+    rows, place = np.unique(table[kept], axis=0, return_inverse=True)
+    index = np.full(len(table), -1)
+    index[kept] = place.reshape(-1)
+    total: FloatArray = np.bincount(index[kept], weights=weight[kept]).astype(np.float64)
+    return Unique(rows, total, index, weight)
 
 
 class Centered(NamedTuple):
@@ -70,12 +70,12 @@ def keep_every_row(table: FloatArray, weight: FloatArray | None) -> Unique:
 def weighted_places(given: Any, rows: Unique, n_components: int) -> FloatArray:
     """(u, Q) latent coordinates of unique rows, the means of those ``given`` for each row of the table."""
     places: FloatArray = np.asarray(given, dtype=np.float64)
-    n = len(rows.name)
+    n = len(rows.unique_index)
     if places.shape != (n, n_components) or not np.isfinite(places).all():
         raise InvalidDataError(
             f"init must hold finite latent coordinates of shape {(n, n_components)}, one row for each of the "
             f"data, got shape {places.shape}"
         )
-    seen = rows.name >= 0
-    sums = [np.bincount(rows.name[seen], weights=(rows.own * column)[seen]) for column in places.T]
+    seen = rows.unique_index >= 0
+    sums = [np.bincount(rows.unique_index[seen], weights=(rows.own * column)[seen]) for column in places.T]
     return np.asarray(np.stack(sums, axis=1) / rows.weight[:, None])

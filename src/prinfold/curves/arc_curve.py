@@ -16,7 +16,7 @@ from prinfold.geometry.curves import Cells, by_arc_length
 from prinfold.geometry.projection import Projection
 from prinfold.geometry.simplices import Soup
 from prinfold.latent import Branches
-from prinfold.latent.arc_strands import Strands
+from prinfold.latent.arc_length_curves import Strands
 from prinfold.numerics.polylines import Feet, nearest_on_polyline
 
 _SAME_SHARE = 1e-12

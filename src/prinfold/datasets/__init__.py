@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from prinfold.datasets.closed import make_cylinder, make_sphere, make_torus
 from prinfold.datasets.closed_curves import make_closed_curve, make_knot
+from prinfold.datasets.closed_surfaces import make_cylinder, make_sphere, make_torus
 from prinfold.datasets.clouds import make_two_gaussians
 from prinfold.datasets.curves import (
     make_circle,
@@ -30,14 +30,14 @@ from prinfold.datasets.motion import make_motion
 from prinfold.datasets.network import LineNetwork, line_network
 from prinfold.datasets.pipe import Beams, Densitometer, make_pipe_flow, path_lengths
 from prinfold.datasets.poses import make_poses
-from prinfold.datasets.surface import TrueSurface, polyline
-from prinfold.datasets.surfaces import (
+from prinfold.datasets.sheets import (
     make_corkscrew,
     make_ridge,
     make_semilinear_sheet,
     make_swiss_roll,
     make_thesis_surface,
 )
+from prinfold.datasets.surface import TrueSurface, polyline
 from prinfold.datasets.tree import TreeDataset, make_tree
 
 __all__ = [

@@ -24,7 +24,7 @@ from prinfold.exceptions import Advice, Message, UnsupportedInputError
 from prinfold.explorer.sampling import sample_map, sentence
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.latent import Branches, Cloud, LatentSpace, Lattice, Points, Sphere
-from prinfold.latent.arc_strands import Strands
+from prinfold.latent.arc_length_curves import Strands
 from prinfold.methods import method_of
 from prinfold.numerics.radial_kernels import Gaussian
 from prinfold.som.node_surface import NodeMap

@@ -79,7 +79,7 @@ def score_blocks(estimator: Any, blocks: Blocks, errors: Any) -> float:
 
     def of_rows(table: FloatArray) -> FloatArray:
         rows = estimator._rows(table)
-        return log_likelihood(estimator._for(rows, estimator._model), rows, estimator._parameters())
+        return log_likelihood(estimator._model_for(rows, estimator._model), rows, estimator._parameters())
 
     return mean_over_blocks(estimator, blocks, of_rows)
 

@@ -34,7 +34,7 @@ class Pass:
     def _loaded(self, chosen: Selection) -> Any:
         """The same for those who change nothing; a table of one block is made ready once for all passes."""
         if isinstance(chosen, slice) and chosen == slice(0, self.rows.n_rows):
-            return self.rows.remembered(self.noise, lambda: self.load(chosen))
+            return self.rows.get_or_make(self.noise, lambda: self.load(chosen))
         return self.load(chosen)
 
     def _loaded_batch(self, chosen: Selection) -> Any:

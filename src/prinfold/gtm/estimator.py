@@ -16,11 +16,9 @@ from prinfold.base.file_requirements import explain_misfits
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, part
-from prinfold.gtm import evidence, evidence_training
+from prinfold.gtm import evidence, evidence_training, partial_fit, weight_posterior
 from prinfold.gtm import model as gtm
-from prinfold.gtm import partial_fit as streams
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm import weight_posterior as bands
 from prinfold.gtm.evidence_training import first_penalty, with_evidence
 from prinfold.gtm.fitting import GivenRows, noise_attributes, plain_recipe
 from prinfold.gtm.latent_grid_model import LatentGridModel
@@ -220,7 +218,7 @@ class GTM(LatentGridModel):
         self
         """
         check_parameters(self, self._constraints)
-        streams.learn(self, X, sample_weight, errors)
+        partial_fit.learn(self, X, sample_weight, errors)
         return self
 
     @property
@@ -326,7 +324,8 @@ class GTM(LatentGridModel):
         """
         places = self._valid_latent(Z, extrapolate)
         posterior = self._weight_posterior(X, hessian, sample_weight, errors)
-        return np.sqrt(bands.surface_variance(self._model_with_prior(), posterior, self._parameters(), places))
+        model, parameters = self._model_with_prior(), self._parameters()
+        return np.sqrt(weight_posterior.surface_variance(model, posterior, parameters, places))
 
     def surface_covariance(
         self,
@@ -359,7 +358,7 @@ class GTM(LatentGridModel):
         """
         places = self._valid_latent(Z, extrapolate)
         posterior = self._weight_posterior(X, hessian, sample_weight, errors)
-        return bands.surface_covariance(self._model_with_prior(), posterior, self._parameters(), places)
+        return weight_posterior.surface_covariance(self._model_with_prior(), posterior, self._parameters(), places)
 
     def outlier_weights(self, X: Any, *, errors: Any = None) -> FloatArray:
         """How much each row counts beside one on the surface, with Student noise: little for an outlier.
@@ -396,15 +395,17 @@ class GTM(LatentGridModel):
         evidence.check_hessian(hessian)
         evidence.refuse_dependent_cells(self._model)
         rows = self._weighted_rows(X, sample_weight, errors)
-        return evidence.curvature_and_likelihood(self._for(rows, self._model), rows, self._parameters(), hessian)
+        return evidence.curvature_and_likelihood(self._model_for(rows, self._model), rows, self._parameters(), hessian)
 
-    def _weight_posterior(self, X: Any, hessian: str, sample_weight: Any, errors: Any) -> bands.WeightPosterior:
-        bands.refuse_unknown_posterior(self._model, hessian)
+    def _weight_posterior(
+        self, X: Any, hessian: str, sample_weight: Any, errors: Any
+    ) -> weight_posterior.WeightPosterior:
+        weight_posterior.refuse_unknown_posterior(self._model, hessian)
         model, parameters = self._model_with_prior(), self._parameters()
         if X is None:
-            return bands.posterior_of_masses(model, self.node_mass_, parameters, hessian)
+            return weight_posterior.posterior_of_masses(model, self.node_mass_, parameters, hessian)
         rows = self._weighted_rows(X, sample_weight, errors)
-        return bands.posterior_of_rows(self._for(rows, model), rows, parameters, hessian)
+        return weight_posterior.posterior_of_rows(self._model_for(rows, model), rows, parameters, hessian)
 
     def _weighted_rows(self, X: Any, sample_weight: Any, errors: Any) -> Rows:
         """The rows that have a weight, checked."""
@@ -448,14 +449,14 @@ class GTM(LatentGridModel):
             parameters = self._parameters()
         if self.memory_ is not None:
             with explain_misfits("memory_"):
-                self._model = streams.restore_memory(self._model, self.memory_, parameters)
+                self._model = partial_fit.restore_memory(self._model, self.memory_, parameters)
 
     def __sklearn_is_fitted__(self) -> bool:
         gathered = sum(each.n_rows for each in getattr(self, "_gathered_", ()))
         if gathered:
             raise NotFittedError(
                 f"this {type(self).__name__} is not fitted yet: partial_fit has gathered {gathered} rows of the "
-                f"{streams.online_rule(self.trainer).start} that it begins with; pass it more of "
+                f"{partial_fit.online_rule(self.trainer).start} that it begins with; pass it more of "
                 "them, or give its trainer, Online, a smaller start"
             )
         return super().__sklearn_is_fitted__()

@@ -175,7 +175,7 @@ def first_penalty(regularization: float | None) -> Penalty:
 def with_evidence(recipe: Recipe, basis: Any) -> Recipe:
     """The recipe whose prior and noise follow the evidence; the prior of a process does that anyway."""
     if carries_prior(basis):
-        return replace(recipe, kind=independent_cells)
+        return replace(recipe, make_model=independent_cells)
     if not recipe.trainer.whole:
         raise InvalidParameterError(
             Message(
@@ -184,7 +184,7 @@ def with_evidence(recipe: Recipe, basis: Any) -> Recipe:
                 "give prior_precision or regularization as a number",
             )
         )
-    return with_start_step(replace(recipe, kind=EvidenceModel, most_doublings=0), after_plain_steps)
+    return with_start_step(replace(recipe, make_model=EvidenceModel, most_doublings=0), after_plain_steps)
 
 
 def independent_cells(surface: BasisMap, noise: AnyNoise, penalty: Penalty) -> gtm.GTMModel:

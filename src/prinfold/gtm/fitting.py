@@ -94,7 +94,7 @@ def plain_recipe(
         relaxation=settings.relaxation,
         random_state=settings.random_state,
         trainer=trainer,
-        width=settings._room,
+        numbers_per_node=settings._numbers_per_node,
         most_doublings=_MOST_DOUBLINGS if trainer.whole and not nodes_asked_for else 0,
     )
     recipe = replace(usual, **parts)
@@ -215,14 +215,14 @@ def assemble(
     """Put together what stays fixed while the surface is trained: rows, map, noise and penalty."""
     total = table.shape[0] if weight is None else float(weight.sum())
     latent, offset = recipe.latent(total), recipe.center(table, weight)
-    width = recipe.width * latent.n_nodes
+    width = recipe.numbers_per_node * latent.n_nodes
     return make_job(recipe, latent, as_rows(table, offset, weight, width=width, gaps=has_gaps(table), errors=errors))
 
 
 def assemble_blocks(recipe: Recipe, found: Survey) -> TrainingJob:
     """The same of rows that are read once for each iteration, after a first look at them."""
     latent = recipe.latent(found.total)
-    return make_job(recipe, latent, stream_of(found, recipe.width * latent.n_nodes))
+    return make_job(recipe, latent, stream_of(found, recipe.numbers_per_node * latent.n_nodes))
 
 
 def make_job(recipe: Recipe, latent: LatentSpace, rows: Rows) -> TrainingJob:
@@ -230,18 +230,18 @@ def make_job(recipe: Recipe, latent: LatentSpace, rows: Rows) -> TrainingJob:
     rows = reduce(lambda found, change: change(found), recipe.row_steps, rows)
     basis = recipe.basis(latent)
     surface = BasisMap(latent, basis.bind(latent))
-    _require_room(surface, recipe.width, rows)
-    return TrainingJob(make_model(recipe, surface, rows), rows, basis)
+    _require_room(surface, recipe.numbers_per_node, rows)
+    return TrainingJob(model_on_rows(recipe, surface, rows), rows, basis)
 
 
 _ARRAYS_OF_A_BLOCK = 3
 """Arrays of a number for each row of a block and each node, at least: distances, responsibilities, and one between."""
 
 
-def _require_room(surface: BasisMap, width: int, rows: Rows) -> None:
+def _require_room(surface: BasisMap, numbers_per_node: int, rows: Rows) -> None:
     """Refuse nodes for which there is no memory: for Φ and its derivatives, and for the smallest block of rows."""
     K, M, q = surface.latent.n_nodes, len(surface.penalty_mask), surface.latent.dimension
-    block = _ARRAYS_OF_A_BLOCK * width * min(rows.n_rows, FEWEST_BLOCK_ROWS)
+    block = _ARRAYS_OF_A_BLOCK * numbers_per_node * min(rows.n_rows, FEWEST_BLOCK_ROWS)
     require_memory(
         f"a map of {K} nodes and {M} basis functions",
         float(K) * (M * (2 + q) + block),
@@ -249,19 +249,19 @@ def _require_room(surface: BasisMap, width: int, rows: Rows) -> None:
     )
 
 
-def make_model(recipe: Recipe, surface: BasisMap, rows: Rows) -> GTMModel:
-    """The model on a map that suits the rows."""
-    plain = model_for(rows, model_in(recipe, surface, recipe.spread(rows)))
+def model_on_rows(recipe: Recipe, surface: BasisMap, rows: Rows) -> GTMModel:
+    """The model on a map, with the spread of the rows, a noise that takes their gaps, and the recipe's changes."""
+    plain = model_for_gaps(rows, model_of_spread(recipe, surface, recipe.spread(rows)))
     return reduce(lambda model, change: change(model, rows), recipe.model_steps, plain)
 
 
-def model_in(recipe: Recipe, surface: BasisMap, spread: ColumnSpread) -> GTMModel:
-    """The model on a map in data of that spread."""
-    return recipe.kind(surface, recipe.noise(surface, spread), recipe.penalty)
+def model_of_spread(recipe: Recipe, surface: BasisMap, spread: ColumnSpread) -> GTMModel:
+    """The model on a map with noise for data of that spread, before any rows are looked at."""
+    return recipe.make_model(surface, recipe.noise(surface, spread), recipe.penalty)
 
 
-def model_for(rows: Rows, model: GTMModel) -> GTMModel:
-    """The model for those rows: where they have gaps or errors of their own, with a noise that takes them."""
+def model_for_gaps(rows: Rows, model: GTMModel) -> GTMModel:
+    """The model with a noise that takes gaps, where the rows have them or errors of their own; itself otherwise."""
     return replace(model, noise=model.noise.with_gaps()) if rows.gaps or rows.errors is not None else model
 
 
@@ -367,8 +367,8 @@ def _finer_job(recipe: Recipe, job: TrainingJob, outcome: Outcome[Any]) -> Train
     finer = finer_space(job.model, state.parameters, state.statistics.mass)
     if finer is None:
         return None
-    model = make_model(recipe, BasisMap(finer, job.basis.bind(finer)), rows)
-    return job._replace(model=model, rows=cut_for(rows, recipe.width * finer.n_nodes))
+    model = model_on_rows(recipe, BasisMap(finer, job.basis.bind(finer)), rows)
+    return job._replace(model=model, rows=cut_for(rows, recipe.numbers_per_node * finer.n_nodes))
 
 
 def _interrupt(state: Any) -> Any:

@@ -103,7 +103,7 @@ class LatentGridModel(PrincipalManifold):
     """Looks at a fitted model that a member of the family takes besides."""
     _accept_sparse: ClassVar[bool] = True
     _takes_blocks: ClassVar[bool] = False
-    _room: ClassVar[int] = 1
+    _numbers_per_node: ClassVar[int] = 1
     """Numbers per row and node for which a block is cut to size."""
     _model: gtm.GTMModel
     weights_: FloatArray
@@ -364,13 +364,13 @@ class LatentGridModel(PrincipalManifold):
     def _ask_rows(self, question: Callable[[gtm.GTMModel, Rows, Parameters], R], rows: Rows) -> R:
         if rows.gaps:
             self._warn_about_empty_rows(rows.table)
-        return question(self._for(rows, self._model), rows, self._parameters())
+        return question(self._model_for(rows, self._model), rows, self._parameters())
 
     def _rows(self, table: FloatArray, errors: FloatArray | None = None) -> Rows:
-        width = self._room * self.latent_.n_nodes
+        width = self._numbers_per_node * self.latent_.n_nodes
         return as_rows(table, self.offset_, None, width=width, gaps=has_gaps(table), errors=errors)
 
-    _for = staticmethod(fitting.model_for)
+    _model_for = staticmethod(fitting.model_for_gaps)
 
     def _warn_about_empty_rows(self, table: FloatArray) -> None:
         warn_about_empty_rows(table)
@@ -464,7 +464,7 @@ class LatentGridModel(PrincipalManifold):
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         """The model of what was fitted, on reading a file."""
-        return fitting.model_in(self._recipe(trainer=BATCH), surface, spread)
+        return fitting.model_of_spread(self._recipe(trainer=BATCH), surface, spread)
 
     def _kept_spread(self) -> ColumnSpread:
         """How far the data spread of which a file knows no more than the model."""

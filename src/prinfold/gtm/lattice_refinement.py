@@ -65,7 +65,7 @@ _PROBED_AT_ONCE = 64
 _MOST_NODES = 3600
 """Nodes beyond which training takes no more of them, however far apart they are."""
 
-_MANY_NODES, _FEWEST = 1500, 8
+_THIN_FROM_NODES, _FEWEST_ALONG_AXIS = 1500, 8
 """Nodes from which narrow cells are joined, and along an axis that keeps all of its own. Their points come to the same,
 and are found faster."""
 
@@ -174,13 +174,13 @@ def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | None:
 def _refined(surface: BasisMap, noise: AnyNoise, parameters: Parameters) -> Refinement | None:
     lattice = cast(Lattice, surface.latent)
     wide = np.quantile(cell_widths(surface, noise, parameters), _QUANTILE, axis=0)
-    enough = _WIDE if lattice.n_nodes <= _MANY_NODES else 0.5 * _WIDE
+    enough = _WIDE if lattice.n_nodes <= _THIN_FROM_NODES else 0.5 * _WIDE
     if (wide <= enough).all():
         return None
-    return subdivided(surface, noise, parameters, _thinned(lattice, wide))
+    return subdivide(surface, noise, parameters, _thin_lattice(lattice, wide))
 
 
-def subdivided(
+def subdivide(
     surface: BasisMap, noise: AnyNoise, parameters: Parameters, lattice: Lattice, counts: tuple[int, ...] | None = None
 ) -> Refinement:
     """The cells of a lattice over the latent space of a surface, with the points that the noise asks for, or given."""
@@ -260,11 +260,11 @@ def point_counts(latent: Lattice, widths: FloatArray) -> tuple[int, ...]:
     return tuple(int(min(max(ceil(w / _WIDE), 1), most)) for w in widths)
 
 
-def _thinned(lattice: Lattice, widths: FloatArray) -> Lattice:
+def _thin_lattice(lattice: Lattice, widths: FloatArray) -> Lattice:
     """A lattice of fewer and wider cells where those of a large one are narrow: it is their points that count."""
-    if lattice.n_nodes <= _MANY_NODES:
+    if lattice.n_nodes <= _THIN_FROM_NODES:
         return lattice
-    halved = np.greater_equal(lattice.shape, 2 * _FEWEST) & (2 * widths <= _COARSE)
+    halved = np.greater_equal(lattice.shape, 2 * _FEWEST_ALONG_AXIS) & (2 * widths <= _COARSE)
     shape = [(n + 1) // 2 if half else n for n, half in zip(lattice.shape, halved, strict=True)]
     return Lattice(tuple(shape), lattice.periodic)
 
@@ -284,7 +284,7 @@ def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callabl
     rows = cut_for(rows, refined.coarse.latent.n_nodes)
 
     def refine(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: AnyNodes) -> None:
-        row, column = _kept(posterior, refined.least if near is None else refined.least[near])
+        row, column = _pairs_above_share(posterior, refined.least if near is None else refined.least[near])
         cell = column if near is None else near[column]
         if paired is not None:
             take(some, _pieces(row, cell, paired(loaded, row, cell), len(posterior.total)))
@@ -292,7 +292,7 @@ def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callabl
         block, errors = rows.block(some), rows.block_errors(some)  # in order: a table may lie on a disk
         for part, own in _alike(refined, row, cell, len(posterior.total)):
             again = refined.noise.load(block[part], None if errors is None else errors[part])
-            take(_of(some, part), _weighed(refined, points, again, own, rows.table.dtype))
+            take(_of(some, part), _weigh_pieces(refined, points, again, own, rows.table.dtype))
 
     coarse = replace(model, surface=refined.coarse)
     if np.quantile(refined.least, 1 - _QUANTILE) >= np.exp(-_PLANNED):
@@ -302,7 +302,7 @@ def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callabl
     visit_parts(coarse, rows, state, whole(rows), refine)
 
 
-def _kept(posterior: Posterior, least: FloatArray) -> tuple[IntArray, IntArray]:
+def _pairs_above_share(posterior: Posterior, least: FloatArray) -> tuple[IntArray, IntArray]:
     """Rows, in order, and the nodes that have at least so large a share of each."""
     enough = (float(least.min()) * posterior.total).astype(posterior.relative.dtype)
     # A look at all nodes that could matter to anybody is five times as fast as nonzero of what matters.
@@ -322,7 +322,7 @@ def _alike(refined: Refinement, row: IntArray, cell: IntArray, n_rows: int) -> l
     return [(part, kept[part]) for part in np.split(order, np.flatnonzero(np.diff(tile[order])) + 1)]
 
 
-def _weighed(refined: Refinement, points: AnyNodes, loaded: Any, kept: BoolArray, dtype: Any) -> Pieces:
+def _weigh_pieces(refined: Refinement, points: AnyNodes, loaded: Any, kept: BoolArray, dtype: Any) -> Pieces:
     """The posterior of rows over all cells that one of them keeps, without those that a row does not keep."""
     M = refined.latent.per_cell
     cells = np.flatnonzero(kept.any(axis=0))

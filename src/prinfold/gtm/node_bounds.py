@@ -36,7 +36,7 @@ class Balls(NamedTuple):
     starts: IntArray | None = None
     unit: float = 1.0
 
-    def some(self, part: slice) -> Balls:
+    def select(self, part: slice) -> Balls:
         """Those of a slice."""
         starts = None if self.starts is None else self.starts[part.start : part.stop + 1]
         radii = self.radius[part], self.frame, self.within[part], self.beside[part]
@@ -83,7 +83,7 @@ def rise_bounds(Y: FloatArray, balls: Balls, least: float = -inf) -> FloatArray:
     best = rise.argmax(axis=1)
     rise -= rise[np.arange(len(best)), best][:, None]
     if balls.frame.shape[1] and balls.seen is not None:
-        return _known_rises(Y, half_square, balls, best, rise, least)
+        return _bounds_along_axes(Y, half_square, balls, best, rise, least)
     rounding = _ROUNDING * half_square.max(initial=0.0)
     apart = _squares_apart(Y, half_square, best, rounding)
     reach = np.sqrt(apart)
@@ -104,7 +104,7 @@ def rise_bounds(Y: FloatArray, balls: Balls, least: float = -inf) -> FloatArray:
     return np.asarray(reach)
 
 
-def _known_rises(
+def _bounds_along_axes(
     Y: FloatArray, half_square: FloatArray, balls: Balls, best: IntArray, rise: FloatArray, least: float
 ) -> FloatArray:
     """The same for rows that are known along the axes, compiled: only sweeps ask for this."""

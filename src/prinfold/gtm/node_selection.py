@@ -24,7 +24,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.node_bounds import Balls, leading_axes, split_radii
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise
-from prinfold.rows.rows import Rows, Selection, filled, for_each_block, threads_allowed
+from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block, threads_allowed
 
 LOST = 1e-9
 """Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
@@ -226,7 +226,7 @@ def grouped(
     """
     can = noise.capabilities
     fine = can.compiled is not None and rows.n_rows * surface.latent.n_nodes >= _SWEEP_FROM
-    groups = make_groups(surface, filled(rows), weights, fine)
+    groups = make_groups(surface, fill_gaps(rows), weights, fine)
     if can.bound is not None and not rows.gaps:
         return groups, _parts(groups, near_nodes(can.bound, nodes, groups))
     every = np.arange(surface.latent.n_nodes)
@@ -308,7 +308,7 @@ def near_nodes(bound: Bound, nodes: AnyNodes, groups: RowGroups) -> Near:
     negligible = float(np.log(LOST / (2 * len(nodes.centers))))  # left out whatever the others are
 
     def one_chunk(some: slice) -> None:
-        found[some.start] = _keep(bound(nodes, groups.balls.some(some), negligible), groups.fine)
+        found[some.start] = _keep(bound(nodes, groups.balls.select(some), negligible), groups.fine)
 
     for_each_block(one_chunk, chunks)
     near, counts = zip(*(found[some.start] for some in chunks), strict=True)

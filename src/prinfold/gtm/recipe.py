@@ -82,9 +82,9 @@ class Recipe:
         Map and spread → noise.
     penalty : Penalty
     start : Start
-        Model, rows and generator → first parameters.
+        Model, rows and generator → first parameters, before any change of ``start_steps``.
     begin : function
-        Recipe and job → parameters that training begins with.
+        Recipe and job → parameters that training begins with: the start with its changes and the warm-up.
     fit : function
         Recipe, job and a way to run loops → fitted map.
     attributes : function
@@ -95,13 +95,13 @@ class Recipe:
         Model and parameters → folds at the nodes.
     max_iter, tol, relaxation, random_state
         Settings of the loop.
-    kind : function
+    make_model : function
         Map, noise and penalty → model.
     trainer : Trainer
     second_start : function or None
-        Gives the start that came second, where several were compared.
-    width : int
-        Numbers per row and node for which a block is cut to size.
+        Gives the start that came second, where several were compared. It works only after ``start`` ran.
+    numbers_per_node : int
+        Numbers that a pass holds for each row and node; blocks of rows are cut to fit them.
     most_doublings : int
         How often nodes may be doubled where they turn out to be far apart.
     row_steps, model_steps, start_steps : tuple of functions
@@ -124,10 +124,10 @@ class Recipe:
     tol: float
     relaxation: float
     random_state: RandomState
-    kind: Callable[[BasisMap, AnyNoise, Penalty], GTMModel] = GTMModel
+    make_model: Callable[[BasisMap, AnyNoise, Penalty], GTMModel] = GTMModel
     trainer: Trainer = BATCH
     second_start: Callable[[], Start | None] | None = None
-    width: int = 1
+    numbers_per_node: int = 1
     most_doublings: int = 0
     row_steps: tuple[Callable[[Rows], Rows], ...] = ()
     model_steps: tuple[Callable[[GTMModel, Rows], GTMModel], ...] = ()

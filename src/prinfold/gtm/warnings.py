@@ -21,7 +21,7 @@ from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.posterior import node_mode_distance
 from prinfold.latent import LatentSpace
-from prinfold.rows.rows import Rows, filled
+from prinfold.rows.rows import Rows, fill_gaps
 
 Words = tuple[str, type[Warning]]
 """A warning and its category."""
@@ -183,7 +183,7 @@ def warn_about_fit(fitted: Any, found: MapOnRows) -> None:
     surface, noise, rows = found.model.surface, found.model.noise, found.rows
     warn_all(fitted._stopping_warnings())
     if found.parameters.at_floor():
-        warn_all([about_noise_floor(noise.floor, fitted.noise_floor, filled(rows))])
+        warn_all([about_noise_floor(noise.floor, fitted.noise_floor, fill_gaps(rows))])
     warn_all((words, DegenerateWarning) for check in fitted._checks for words in check(fitted))
     warn_all(about_one_row(rows))
     warn_all(about_dimension(surface.latent.dimension, rows.n_columns))

@@ -132,8 +132,8 @@ def prior_precision(model: gtm.GTMModel, precision: float) -> float:
     return float(model.penalty.strength(precision) * precision)
 
 
-def left_by_nodes(model: gtm.GTMModel, parameters: Parameters, Z: FloatArray) -> FloatArray:
-    """(n, D) variance at z of a process whose value at every node is known; none for basis functions."""
+def variance_given_nodes(model: gtm.GTMModel, parameters: Parameters, Z: FloatArray) -> FloatArray:
+    """(n, D) variance at z of a Gaussian process whose value at every node is known; none for basis functions."""
     unexplained, n_columns = model.surface.capabilities.unexplained, parameters.weights.shape[1]
     if unexplained is None:
         return np.zeros((len(Z), n_columns))
@@ -218,4 +218,4 @@ def _in_parts(
     """Blocks of places with their features, and the variance that a process has beyond its nodes."""
     for i in range(0, len(Z), _PLACES_AT_ONCE):
         part = slice(i, i + _PLACES_AT_ONCE)
-        yield part, model.surface.basis.features(Z[part]), left_by_nodes(model, parameters, Z[part])
+        yield part, model.surface.basis.features(Z[part]), variance_given_nodes(model, parameters, Z[part])

@@ -185,7 +185,9 @@ class UKR(FeatureSpaceManifold):
         self.verbose = verbose
 
     def transform(self, X: Any) -> FloatArray:
-        """Latent coordinates of the nearest points of the surface, each found on its own (19).
+        """Latent coordinates of the nearest points of the surface, each found on its own.
+
+        Equation (19) of Meinicke et al. (2005).
 
         Parameters
         ----------
@@ -262,7 +264,10 @@ class UKR(FeatureSpaceManifold):
         return not isinstance(self.threshold, str | Contour)
 
     def _start(self, problem: latent_descent.RegressionProblem, rows: Unique, chosen: IntArray) -> UKRStart:
-        """Initial latent points by steps 1 to 3: candidates, their scales, and the best of them."""
+        """Initial latent points: candidates, their scales, and the best of them.
+
+        Steps 1 to 3 of section 2.3 of Meinicke et al. (2005).
+        """
         given = self._initial_coordinates(rows)
         sizes = np.atleast_1d(default_sizes(len(chosen)) if self.n_neighbors is None else self.n_neighbors)
         names = self.init
@@ -282,7 +287,7 @@ class UKR(FeatureSpaceManifold):
         )
 
     def _plan(self, problem: latent_descent.RegressionProblem, start: UKRStart) -> UKRPlan:
-        """Step 4 (homotopy), and the stopping rule of step 5; a given density threshold decides both."""
+        """The homotopy and the stopping rule, steps 4 and 5 of that section; a given density threshold decides both."""
         held = self._keeps_threshold()
         # The noise is judged by the start: what comes later may have followed it.
         rule = Highest() if held else latent_descent.STOPS[self.stop](problem, start.latent)
@@ -304,10 +309,10 @@ class UKR(FeatureSpaceManifold):
         Z = self._nearest(rows.rows).latent
         near = ukr_training.nearest_centers(self.latent_.centers, Z)
         centers, values, weight = ukr_training.average_by_name(near, rows.weight, Z, rows.rows - self.offset_)
-        name = rows.name[rows.name >= 0]
-        surface = self._surface_attributes(centers, values, weight, np.zeros(len(name), dtype=np.intp), self.offset_)
-        self._set(surface | {"embedding_": surface["latent_"].domain.retract(Z)[name]})
-        return rows.name
+        index = rows.unique_index[rows.unique_index >= 0]
+        surface = self._surface_attributes(centers, values, weight, np.zeros(len(index), dtype=np.intp), self.offset_)
+        self._set(surface | {"embedding_": surface["latent_"].domain.retract(Z)[index]})
+        return rows.unique_index
 
 
 class UKRPlan(NamedTuple):

@@ -57,7 +57,7 @@ class Clamping(Protocol):
     def update(self, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
         """The best noise; ``tie`` is what the weight penalty multiplies β/2 by, ``old`` the noise before."""
 
-    def stretched(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
+    def extrapolate(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
         """(s, b) ``factor`` times as far from ``old`` as ``new``."""
 
 
@@ -80,11 +80,11 @@ class Fixed:
         n_values = float(moments.mass.sum()) * moments.n_columns
         return Shape(_precision(n_values, error + tie, floor), self.s, self.b)
 
-    def stretched(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
+    def extrapolate(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
         return new
 
 
-def unified(clamping: float, n_columns: int, dimension: int, by_total: bool = False) -> Fixed:
+def unified_covariance(clamping: float, n_columns: int, dimension: int, by_total: bool = False) -> Fixed:
     """The unified covariance (17) for a clamping α in (0, D/Q)."""
     return Fixed(clamping, _across(clamping, n_columns, dimension), by_total)
 
@@ -111,7 +111,7 @@ class Learned:
     def update(self, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
         return self.pooling(self, moments, tie, floor, old)
 
-    def stretched(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
+    def extrapolate(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
         """The share αQ/D of the variance that lies along the surface, by its log odds."""
         before, after = (self._log_odds(along) for along in (old[0], new[0]))
         share = 1.0 / (1.0 + np.exp(-(before + factor * (after - before))))

@@ -353,11 +353,11 @@ def compare(
         seen, held = folds.rows[folds.fold != f], folds.rows[folds.fold == f]
         scaled = strengths * weight[seen].sum() / weight.sum()
         X = dense(rows.table[held]).astype(np.float64)
-        gtm = _uninterrupted(learn(1.0, float(scaled[own]), seen))
+        gtm = _raise_if_interrupted(learn(1.0, float(scaled[own]), seen))
         feet = gtm._nearest(X).points
         for a, i in np.ndindex(trials.shape[1:3]):
             is_gtm = clampings[a] == 1.0 and i == own
-            model = gtm if is_gtm else _uninterrupted(learn(float(clampings[a]), float(scaled[i]), seen))
+            model = gtm if is_gtm else _raise_if_interrupted(learn(float(clampings[a]), float(scaled[i]), seen))
             trials[f, a, i] = measure(model, X, feet, weight[held])
     weights: FloatArray = np.bincount(folds.fold, weights=weight[folds.rows]).astype(float)
     errors, nearest, roughnesses = np.moveaxis(trials, 3, 0)
@@ -372,7 +372,8 @@ def measure(model: Any, X: FloatArray, feet: FloatArray, weight: FloatArray) -> 
     return ClampingTrial(error, projection_error, model_roughness(model))
 
 
-def _uninterrupted(model: Any) -> Any:
+def _raise_if_interrupted(model: Any) -> Any:
+    """The model, unless its training was interrupted."""
     if model.stop_reason_ is StopReason.INTERRUPTED:  # there is no model yet that could be kept
         raise KeyboardInterrupt
     return model

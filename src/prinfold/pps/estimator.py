@@ -15,7 +15,7 @@ from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError,
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, part, positive
 from prinfold.gtm import model as gtm
-from prinfold.gtm.fitting import assemble, fit_map, make_job, map_attributes, model_for, plain_recipe, train_map
+from prinfold.gtm.fitting import assemble, fit_map, make_job, map_attributes, model_for_gaps, plain_recipe, train_map
 from prinfold.gtm.gaussian_process_training import ProcessTrainer
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
@@ -165,7 +165,8 @@ class PPS(LatentGridModel):
         "trainer": one_of(pps.WAYS),
     }
     _checks: ClassVar[tuple[Check, ...]] = (_warn_about_no_directions_across,)
-    _room: ClassVar[int] = 2  # blocks of several layers, half as long: two threads then have room in the cache
+    # Blocks of several layers are half as long: two threads then have room in the cache.
+    _numbers_per_node: ClassVar[int] = 2
     clamping_: Any
     across_: Any
     selection_: Selection | None
@@ -232,7 +233,7 @@ class PPS(LatentGridModel):
             raise InvalidDataError(Message(f"{error} {words}", one)) from error
 
     def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
-        own: dict[str, Any] = {"kind": self._make_model, "fit": self._fit_oriented, "attributes": pps_attributes}
+        own: dict[str, Any] = {"make_model": self._make_model, "fit": self._fit_oriented, "attributes": pps_attributes}
         if self.clamping == "select":
             self._refuse_amplification()
             return self._twin(clamping=1.0)._recipe(places, fit=partial(self._fit_selected, places))
@@ -329,7 +330,7 @@ class PPS(LatentGridModel):
                 f"{n_columns} columns; it must lie above 0 and below {n_columns}/{dimension} = "
                 f"{n_columns / dimension:g}, or amplification be given"
             )
-        return clampings.unified(float(clamping), n_columns, dimension, by_total)
+        return clampings.unified_covariance(float(clamping), n_columns, dimension, by_total)
 
     def _parameters(self) -> Parameters:
         factors = {"along": self.clamping_, "across": self.across_}
@@ -350,7 +351,7 @@ def fit_from_gtm(recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
     Nodes are doubled once, at the end: steps on a fine lattice are short, and there would be hundreds of them.
     """
     model = job.model
-    plain = model_for(job.rows, gtm.GTMModel(model.surface, IsotropicNoise(model.noise.floor), model.penalty))
+    plain = model_for_gaps(job.rows, gtm.GTMModel(model.surface, IsotropicNoise(model.noise.floor), model.penalty))
     first = fit_map(replace(recipe, most_doublings=0), job._replace(model=plain), partial(run, callbacks=False))
     found = first.attributes
     # A process has found its numbers by now, and its map and its prior with them.

@@ -53,7 +53,7 @@ class OrientedCellNodes(NamedTuple):
 
     def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
         """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
-        return weigh(loaded, _trust(loaded, self), self.cells.some(near), work)
+        return weigh(loaded, _trust(loaded, self), self.cells.select(near), work)
 
     def empty_sums(self) -> OrientedCellSums:
         (K, D), Q = self.centers.shape, len(self.frame)

@@ -41,7 +41,7 @@ class OrientedParameters(Parameters):
 
     def extrapolate(self, new: Self, factor: float) -> Self:
         """The step from here to ``new``, ``factor`` times as far; the noise by logarithms."""
-        along, across = new.clamping.stretched((self.along, self.across), (new.along, new.across), factor)
+        along, across = new.clamping.extrapolate((self.along, self.across), (new.along, new.across), factor)
         return replace(super().extrapolate(new, factor), along=along, across=across)
 
     def pooled(self) -> Self:
@@ -79,12 +79,12 @@ class OrientedModel:
         return float(2.0 ** (round(np.log2(self.floor)) + 20))
 
     def initial(self, weights: FloatArray, precision: float) -> OrientedParameters:
-        return self._made(weights, precision, *self.clamping.first())
+        return self._make_parameters(weights, precision, *self.clamping.first())
 
     def restore(self, weights: FloatArray, variance: Any, arrays: dict[str, Any]) -> OrientedParameters:
-        return self._made(weights, 1.0 / variance, arrays["along"], arrays["across"])
+        return self._make_parameters(weights, 1.0 / variance, arrays["along"], arrays["across"])
 
-    def _made(self, weights: FloatArray, precision: Any, along: Any, across: Any) -> OrientedParameters:
+    def _make_parameters(self, weights: FloatArray, precision: Any, along: Any, across: Any) -> OrientedParameters:
         limits: dict[str, Any] = {"clamping": self.clamping, "ceiling": 1.0 / self.floor}
         return OrientedParameters(weights, precision, along, across, **limits)
 
@@ -149,7 +149,7 @@ class OrientedModel:
         moments = self.moments(surface, sums, new.weights, old.weights)
         tie = penalty.tie(surface.roughness(new.weights))
         precision, along, across = self.clamping.update(moments, tie, self.floor, old)
-        return self._made(new.weights, precision, along, across)
+        return self._make_parameters(new.weights, precision, along, across)
 
     def moments(self, surface: BasisMap, sums: OrientedStatistics, new: FloatArray, old: FloatArray) -> TangentMoments:
         """Weighted squares of the residuals from new centres, in all and along the old tangents, node by node.

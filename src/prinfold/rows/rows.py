@@ -135,8 +135,8 @@ class Rows:
             centered /= self.scale
         return centered.astype(self.table.dtype, copy=False)
 
-    def remembered(self, owner: object, make: Callable[[], T]) -> T:
-        """A result computed from all rows, kept for the next call by the same owner; only the newest is kept."""
+    def get_or_make(self, owner: object, make: Callable[[], T]) -> T:
+        """A result computed from all rows, made once for an owner and kept for its next call; only the newest stays."""
         entry = self._memory[0] if self._memory else None
         if entry is None or entry[0] is not owner:
             entry = owner, make()
@@ -164,7 +164,7 @@ class FilledRows(Rows):
         return np.nan_to_num(super().block(part), copy=False, nan=0.0, posinf=None, neginf=None)
 
 
-def filled(rows: Rows) -> Rows:
+def fill_gaps(rows: Rows) -> Rows:
     """Rows with missing cells filled by column middles, for methods that cannot handle gaps."""
     if not rows.gaps:
         return rows

@@ -23,7 +23,7 @@ from prinfold.loops import StopReason
 from prinfold.pps.clamping_choice import standard_error
 from prinfold.select.choices import Choice, incomparability_note, remarks
 from prinfold.select.comparing import compare
-from prinfold.select.comparisons import Comparison
+from prinfold.select.comparison_result import Comparison
 from prinfold.select.criteria import CRITERIA, Rows, SettingCriterion
 from prinfold.select.samples import SelectionSequences, sample_of, sequences_of
 from prinfold.validation.settings import as_generator, check_setting, integer

@@ -18,7 +18,7 @@ from prinfold.select.pipelines import last_step
 from prinfold.select.surfaces import NeighborIsomap
 
 
-class Contestant(NamedTuple):
+class Candidate(NamedTuple):
     """One row of a comparison: the method's name, what sets it apart in words, and the model, not fitted yet."""
 
     method: str
@@ -54,24 +54,24 @@ BASELINES: dict[str, Callable[[int, FloatArray], Any]] = {
 """Name → a baseline, given the dimension and the rows."""
 
 
-def contestants_of(methods: Any, n_components: int, X: FloatArray, seed: int) -> tuple[Contestant, ...]:
-    """Contestants of a comparison, given by names, objects, or pairs of a name and an object."""
-    listed: list[Contestant] = []
+def candidates_of(methods: Any, n_components: int, X: FloatArray, seed: int) -> tuple[Candidate, ...]:
+    """Candidates of a comparison, given by names, objects, or pairs of a name and an object."""
+    listed: list[Candidate] = []
     names: set[str] = set()
     for given in _expand(methods, n_components):
         if not isinstance(given, str):
-            listed.append(_as_contestant(given))
+            listed.append(_as_candidate(given))
         elif given not in names:  # who is named twice takes part once
             names.add(given)
-            listed += _method_contestants(given, n_components, X)
+            listed += _method_candidates(given, n_components, X)
     if not listed:
         everyone = Advice("methods", "all", "say {}")
         raise InvalidParameterError(Message("methods is empty", "name some", "give estimators", everyone))
     return tuple(each._replace(model=_set_seeds(each.model, seed)) for each in _number_repeats(listed))
 
 
-def _number_repeats(listed: list[Contestant]) -> list[Contestant]:
-    """Contestants with a number where a name has been there before."""
+def _number_repeats(listed: list[Candidate]) -> list[Candidate]:
+    """Candidates with a number where a name has been there before."""
     seen: Counter[str] = Counter()
     found = []
     for one in listed:
@@ -107,26 +107,26 @@ def _can_have(method: Method, n_components: int) -> bool:
     return method.cls._dimension in {None, n_components}
 
 
-def _method_contestants(name: str, n_components: int, X: FloatArray) -> list[Contestant]:
+def _method_candidates(name: str, n_components: int, X: FloatArray) -> list[Candidate]:
     if name in BASELINES:
-        return [Contestant(name, "", BASELINES[name](n_components, X))]
+        return [Candidate(name, "", BASELINES[name](n_components, X))]
     known = {each.name: each for each in sorted(manifolds(), key=lambda each: each.name)}
     if name not in known:
         everyone = ", ".join([*known, *BASELINES])
         raise InvalidParameterError(f"there is no method {name!r} to compare; there are {everyone}, and 'all'")
     listed = []
-    for settings in known[name].tried:
+    for settings in known[name].compared_settings:
         model = known[name].cls()
         if "n_components" in model.get_params(deep=False):
             model.set_params(n_components=n_components)
         words = ", ".join(
             f"{key}={value if isinstance(value, str) else f'{value:g}'}" for key, value in settings.items()
         )
-        listed.append(Contestant(name, words, model.set_params(**settings)))
+        listed.append(Candidate(name, words, model.set_params(**settings)))
     return listed
 
 
-def _as_contestant(given: Any) -> Contestant:
+def _as_candidate(given: Any) -> Candidate:
     name, model = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
     if isinstance(model, type) or not hasattr(model, "fit") or not hasattr(model, "transform"):
         raise InvalidParameterError(
@@ -134,10 +134,10 @@ def _as_contestant(given: Any) -> Contestant:
             "pairs of a name and an estimator"
         )
     if name is not None:
-        return Contestant(str(name), "", clone(model))
+        return Candidate(str(name), "", clone(model))
     words = str(clone(model)).replace("\n", " ")
     inside = " ".join(words[words.find("(") + 1 : words.rfind(")")].split()) if "(" in words else ""
-    return Contestant(type(model).__name__, inside, clone(model))
+    return Candidate(type(model).__name__, inside, clone(model))
 
 
 def _set_seeds(model: Any, seed: int) -> Any:

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, clone
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, InvalidParameterError, Message, warn_caller
-from prinfold.select.candidates import Contestant, contestants_of
-from prinfold.select.comparisons import Comparison
+from prinfold.select.candidates import Candidate, candidates_of
+from prinfold.select.comparison_result import Comparison
 from prinfold.select.dimensions import suggest_dimension
 from prinfold.select.measures import noise_of, thinning_of, widths_of
 from prinfold.select.trials import MethodComparison, MethodTrial
@@ -107,7 +107,7 @@ def compare(
     dimension = suggest_dimension(rows, fold, n_jobs=n_jobs) if n_components is None else None
     Q = n_components if dimension is None else dimension.suggested
     assert Q is not None  # one of the two is known
-    everyone = contestants_of(methods, Q, rows, int(rng.integers(2**31)))
+    everyone = candidates_of(methods, Q, rows, int(rng.integers(2**31)))
     sigma = noise_of(rows, Q)
     job = MethodComparison(rows, fold, widths_of(rows, sigma), thinning_of(rows, sigma, rng))
     tasks = [(each.model, f) for each in everyone for f in range(folds)]
@@ -125,9 +125,9 @@ def compare(
 
 
 def _gather(
-    trials: Iterable[MethodTrial], everyone: Sequence[Contestant], folds: int, *, verbose: bool
+    trials: Iterable[MethodTrial], everyone: Sequence[Candidate], folds: int, *, verbose: bool
 ) -> list[list[MethodTrial]]:
-    """Trials by contestant, in the order in which they come; each contestant is named when all of its are there."""
+    """Trials by candidate, in the order in which they come; each candidate is named when all of its are there."""
     arriving, found = iter(trials), []
     for i, one in enumerate(everyone, 1):
         clock = perf_counter()
@@ -191,7 +191,7 @@ def _warn_one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
 
 
 def _conclude(
-    everyone: tuple[Contestant, ...],
+    everyone: tuple[Candidate, ...],
     trials: list[list[MethodTrial]],
     found: MethodLosses,
     name: str,
@@ -226,7 +226,7 @@ def _conclude(
 
 
 def _judge_and_fit(
-    everyone: tuple[Contestant, ...],
+    everyone: tuple[Candidate, ...],
     table: dict[str, Any],
     losses: FloatArray,
     X: Any,
@@ -248,7 +248,7 @@ def _judge_and_fit(
     raise InvalidDataError(f"no method could be fitted to all rows; {notes[0]}")
 
 
-def _tabulate(everyone: tuple[Contestant, ...], trials: list[list[MethodTrial]], found: MethodLosses) -> dict[str, Any]:
+def _tabulate(everyone: tuple[Candidate, ...], trials: list[list[MethodTrial]], found: MethodLosses) -> dict[str, Any]:
     """Columns of the table that do not depend on the verdict."""
     over_folds = {
         name: np.array([_mean([getattr(trial, name) for trial in each]) for each in trials])

@@ -25,7 +25,7 @@ from prinfold.kernel_manifolds.noise_level import neighborhood_noise
 from prinfold.numerics.distances import squared_distances
 from prinfold.select.surfaces import ComparedSurface
 
-_SHARE = 0.5
+_SPLIT_NOISE = 0.5
 """Noise τ that rows are split with, relative to their own."""
 
 _N_WIDTHS = 24
@@ -85,7 +85,7 @@ class Thinning(NamedTuple):
 
 def thinning_of(X: FloatArray, sigma: float, rng: np.random.Generator) -> Thinning:
     """Noise for each row that goes with the row, in whatever order they come."""
-    noise, tau = np.empty_like(X), _SHARE * sigma
+    noise, tau = np.empty_like(X), _SPLIT_NOISE * sigma
     noise[np.lexsort(X.T[::-1])] = rng.normal(scale=tau, size=X.shape)
     return Thinning(noise, tau)
 

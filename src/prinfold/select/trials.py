@@ -1,4 +1,4 @@
-"""One contestant on one fold: fitted, measured on the rows left out, and reported as numbers or as a reason."""
+"""One candidate on one fold: fitted, measured on the rows left out, and reported as numbers or as a reason."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class MethodComparison:
     thinning: Thinning
 
     def attempt(self, model: Any, fold: int) -> MethodTrial:
-        """Fit one contestant without one fold; whatever goes wrong is its own affair."""
+        """Fit one candidate without one fold; whatever goes wrong is its own affair."""
         held = self.fold == fold
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the model that is recommended says what is to be said of it
@@ -67,7 +67,7 @@ class MethodComparison:
                 return self._measure(
                     clone(model), self.X[~held], self.X[held], self.thinning.part(held), watched=fold == 0
                 )
-            except Exception as error:  # one contestant of many: its row says what happened
+            except Exception as error:  # one candidate of many: its row says what happened
                 return failed_trial(f"{type(error).__name__}: {error}")
 
     def _measure(

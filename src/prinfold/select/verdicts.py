@@ -1,4 +1,4 @@
-"""Verdict of a comparison: losses of all rows by contestant, the best of them, and how sure that is."""
+"""Verdict of a comparison: losses of all rows by candidate, the best of them, and how sure that is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROUNDING = 1e-12
 
 
 class MethodLosses(NamedTuple):
-    """Losses of C contestants on n rows held out; NaN where one of them failed or has no such number.
+    """Losses of C candidates on n rows held out; NaN where one of them failed or has no such number.
 
     ``errors``, ``level``, ``slope`` and ``log_likelihood`` are (C, n), ``spread`` is (C, n, H); see
     :class:`~prinfold.select.trials.MethodTrial`. ``sigma`` is the noise of the rows as their neighbourhoods show it,
@@ -41,7 +41,7 @@ class MethodLosses(NamedTuple):
 def collect_measures(
     trials: Sequence[Sequence[MethodTrial]], job: MethodComparison, sigma: float, across: int
 ) -> MethodLosses:
-    """Trials, one for each contestant and fold, put together in the order of the rows."""
+    """Trials, one for each candidate and fold, put together in the order of the rows."""
     fold = job.fold
     shapes = [part.shape[1:] for part in next((one[0][:5] for one in trials if not _any_failed(one)), trials[0][0][:5])]
     columns = [np.full((len(trials), len(fold), *shape), np.nan) for shape in shapes]
@@ -105,7 +105,7 @@ def _spread_choice(found: MethodLosses) -> IntArray:
 
 
 def _best_spread(found: MethodLosses) -> FloatArray:
-    """Minus the log-likelihood, for each contestant with the width that is best for all rows together."""
+    """Minus the log-likelihood, for each candidate with the width that is best for all rows together."""
     return np.asarray(-np.take_along_axis(found.spread, _spread_choice(found)[:, None, None], axis=2)[:, :, 0])
 
 
@@ -128,7 +128,7 @@ def why_likelihood_is_blind(found: MethodLosses) -> str:
 
 
 def elbow(roughness: FloatArray, loss: FloatArray) -> int:
-    """The contestant on the Pareto front that lies deepest below the line between its ends, both axes logarithmic."""
+    """The candidate on the Pareto front that lies deepest below the line between its ends, both axes logarithmic."""
     front = np.flatnonzero(pareto(roughness, loss))
     if not len(front):
         return int(np.nanargmin(loss))
@@ -160,11 +160,11 @@ CRITERIA: dict[str, MethodCriterion] = {
         nats=True,
     ),
 }
-"""Name → how contestants are judged."""
+"""Name → how candidates are judged."""
 
 
 def pareto(roughness: FloatArray, loss: FloatArray) -> BoolArray:
-    """(C,) which contestants no other is at once smoother and better than; those without numbers are not."""
+    """(C,) which candidates no other is at once smoother and better than; those without numbers are not."""
     known = np.isfinite(roughness) & np.isfinite(loss)
     no_worse = (roughness[None] <= roughness[:, None]) & (loss[None] <= loss[:, None]) & known[None]
     better = no_worse & ((roughness[None] < roughness[:, None]) | (loss[None] < loss[:, None]))
@@ -193,10 +193,10 @@ def judge(
     rng: np.random.Generator,
     grain: float = _ROUNDING,
 ) -> Verdict:
-    """A verdict from losses (C, n), rows of NaN where a contestant has none; at least one must have some.
+    """A verdict from losses (C, n), rows of NaN where a candidate has none; at least one must have some.
 
     The lowest loss is chosen, unless the criterion has a way of its own. Rows are drawn again and again with repeats,
-    and the share of draws in which a contestant would be chosen says how much hangs on the rows at hand.
+    and the share of draws in which a candidate would be chosen says how much hangs on the rows at hand.
     Surfaces are not fitted again for it, so that it is sure of more than it knows. Losses that differ by less than
     ``grain`` are the same.
     """

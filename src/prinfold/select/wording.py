@@ -9,7 +9,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import Advice, Message, join_names
-from prinfold.select.candidates import Contestant, other_dimension
+from prinfold.select.candidates import Candidate, other_dimension
 from prinfold.select.verdicts import CRITERIA, MethodCriterion, Verdict
 
 _SURE_SHARE, _LIKELY_SHARE = 0.9, 0.6
@@ -39,7 +39,7 @@ _ERRORS = (
 
 
 def reasons(
-    everyone: tuple[Contestant, ...], table: dict[str, Any], verdict: Verdict, name: str, why_not: str = ""
+    everyone: tuple[Candidate, ...], table: dict[str, Any], verdict: Verdict, name: str, why_not: str = ""
 ) -> list[str]:
     """The recommendation in words: what, why, how sure, and what to keep in mind.
 
@@ -69,7 +69,7 @@ def _rank_words(verdict: Verdict, criterion: MethodCriterion, known: int) -> str
     return f"of {known} surfaces it has the best balance of error and roughness"
 
 
-def _confidence(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
+def _confidence(everyone: tuple[Candidate, ...], verdict: Verdict) -> str:
     share = float(verdict.wins[verdict.chosen])
     others = [j for j in np.argsort(verdict.loss) if verdict.tied[j] and j != verdict.chosen]
     sure = (
@@ -90,7 +90,7 @@ def _confidence(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
     return f"{words}{apart}."
 
 
-def _smoothest_note(everyone: tuple[Contestant, ...], verdict: Verdict) -> list[str]:
+def _smoothest_note(everyone: tuple[Candidate, ...], verdict: Verdict) -> list[str]:
     if verdict.smoothest == verdict.chosen:
         return []
     return [f"The smoothest of those tied is {everyone[verdict.smoothest].name}, for those who want a smooth map."]
@@ -114,7 +114,7 @@ def legend(name: str, roughness: FloatArray, seconds: float) -> list[str]:
 
 
 def other_dimensions(
-    everyone: tuple[Contestant, ...], n_components: int, fitted: Sequence[int | None] | None = None
+    everyone: tuple[Candidate, ...], n_components: int, fitted: Sequence[int | None] | None = None
 ) -> list[str]:
     """A note where some have another dimension than the one that is compared; ``fitted`` has those that came out."""
     known = fitted if fitted is not None else [None] * len(everyone)

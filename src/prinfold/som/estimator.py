@@ -25,7 +25,7 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.latent import LatentSpace
 from prinfold.loops import Scheduled, run_fixed_point
-from prinfold.rows.rows import as_rows, filled
+from prinfold.rows.rows import as_rows, fill_gaps
 from prinfold.som import model
 from prinfold.som.neighborhoods import NEIGHBORHOODS, Neighborhood
 from prinfold.som.node_surface import NARROWEST, NodeMap, NodeWins
@@ -316,7 +316,7 @@ class SOM(SOMVerbs):
     def _start(self, problem: model.SOMProblem, rng: np.random.Generator) -> FloatArray:
         """(K, D) initial codebook vectors, about the offset."""
         if isinstance(self.init, str):
-            return model.STARTS[self.init](filled(problem.rows), problem.latent, rng)
+            return model.STARTS[self.init](fill_gaps(problem.rows), problem.latent, rng)
         shape = problem.latent.n_nodes, problem.rows.n_columns
         given: FloatArray = np.asarray(self.init, dtype=np.float64)
         if given.shape != shape or not np.isfinite(given).all():

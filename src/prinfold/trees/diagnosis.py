@@ -15,7 +15,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import Advice, Message
-from prinfold.latent.arc_strands import Strands
+from prinfold.latent.arc_length_curves import Strands
 from prinfold.numerics.distances import squared_distances
 from prinfold.trees.noise import RowsInFrame
 from prinfold.trees.ways import ways_between

@@ -25,7 +25,7 @@ from prinfold.files.kinds import Kinds, number, numbers, part, text
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
-from prinfold.latent.arc_strands import Strands
+from prinfold.latent.arc_length_curves import Strands
 from prinfold.loops import Outcome, run_fixed_point
 from prinfold.trees.diagnosis import FittedTree, doubt
 from prinfold.trees.noise import FirstTree, RowsInFrame, first_tree, keep_all, keep_components

@@ -176,7 +176,7 @@ def test_arrow_reads_what_we_read(kind: str, tmp_path: Path, monkeypatch: pytest
     path = tmp_path / "data.csv"
     path.write_bytes((TEXTS | MORE)[kind])
     own = read_table(path)
-    monkeypatch.setattr("prinfold.cli.tables.delimited._LARGE", 0)
+    monkeypatch.setattr("prinfold.cli.tables.delimited._ARROW_FROM_BYTES", 0)
     quick = read_table(path)
     assert (quick.measured, quick.named, quick.notes) == (own.measured, own.named, own.notes)
     for name in own.columns:
@@ -186,7 +186,7 @@ def test_arrow_reads_what_we_read(kind: str, tmp_path: Path, monkeypatch: pytest
 
 def test_arrow_takes_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow.csv")
-    monkeypatch.setattr("prinfold.cli.tables.delimited._LARGE", 0)
+    monkeypatch.setattr("prinfold.cli.tables.delimited._ARROW_FROM_BYTES", 0)
     for kind in ("plain", "semicolons", "decimal commas", "a mark in front", "comments", "names in quotes"):
         (tmp_path / "data.csv").write_bytes(TEXTS[kind])
         assert read_table(tmp_path / "data.csv").lines is None

@@ -18,7 +18,7 @@ from prinfold import datasets
 from prinfold.density.densities import KernelDensity
 from prinfold.density.ridges import chart_embedding, chart_nodes
 from prinfold.density.ridges.chart import RidgeChart
-from prinfold.density.ridges.chart_patches import Patches, monomial_bends, monomial_slopes, monomials
+from prinfold.density.ridges.chart_surface import Patches, monomial_bends, monomial_slopes, monomials
 from prinfold.density.ridges.mean_shift import Flow, Status
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.files import _decode, _encode

@@ -50,7 +50,7 @@ def mixture_of(X: np.ndarray, recipe: GTM | None = None, weight: Any = None, **o
 def parts(model: GTMMixture, X: np.ndarray, weight: Any = None) -> tuple[MixtureModel, Rows, MixtureParameters]:
     """The model, the rows and the parameters behind a fitted mixture."""
     rows = as_rows(X, None, weight, gaps=bool(np.isnan(X).any()))
-    maps = tuple(each._for(rows, each._model) for each in model.maps_)
+    maps = tuple(each._model_for(rows, each._model) for each in model.maps_)
     fixed = MixtureModel(maps, tuple(each.offset_ for each in model.maps_), bool(model.shared_noise))
     return fixed, rows, MixtureParameters(model.mixing_, tuple(each._parameters() for each in model.maps_))
 
@@ -186,7 +186,7 @@ def test_a_map_without_a_share_holds_nothing_and_stays_as_it_is():
     )
     assert_allclose(state.parameters.shares, [1.0, 0.0])
     alone = gtm.step(
-        fixed.maps[0], fixed.seen_by(0, rows), gtm.begin(fixed.maps[0], fixed.seen_by(0, rows), dead.maps[0])
+        fixed.maps[0], fixed.rows_of_map(0, rows), gtm.begin(fixed.maps[0], fixed.rows_of_map(0, rows), dead.maps[0])
     )
     once = fixed.step(rows, fixed.begin(rows, dead))
     assert_allclose(once.parameters.maps[0].weights, alone.parameters.weights, atol=1e-10)

@@ -151,7 +151,7 @@ def test_training_ends_where_the_objective_is_flat(noise, errors):
     settings = {"n_components": 1, "nodes": 6, "basis": 3, "regularization": 0.05}
     model = fitted(table, errors, noise=chosen, max_iter=1500, **settings)
     rows = model._rows(table, errors)
-    trained, now = model._for(rows, model._model), model._parameters()
+    trained, now = model._model_for(rows, model._model), model._parameters()
     given = isinstance(noise, AlignedNoise)
 
     def objective(h, weights, log_precision, factors):

@@ -85,7 +85,7 @@ def test_sums_hold_the_gradient_of_the_likelihood(noise, with_errors):
     table, errors = gappy(X[:60, :4]), ERRORS[:60, :4] if with_errors else None
     model = fitted(table, errors, noise=noise, max_iter=5, n_components=1, nodes=6, basis=2)
     rows = model._rows(table, errors)
-    trained, now = model._for(rows, model._model), model._parameters()
+    trained, now = model._model_for(rows, model._model), model._parameters()
     sums, surface = gtm.summarize(trained, rows, now), trained.surface
     variance = np.broadcast_to(1.0 / np.asarray(now.precision), 4)
     y = surface.nodes(now.weights)
@@ -112,7 +112,7 @@ def test_the_m_step_leaves_no_slope_in_the_weights(noise, penalty):
     table, errors = gappy(X[:60, :4]), ERRORS[:60, :4]
     model = fitted(table, errors, noise=noise, max_iter=5, n_components=1, nodes=6, basis=2, **penalty)
     rows = model._rows(table, errors)
-    trained, now = model._for(rows, model._model), model._parameters()
+    trained, now = model._model_for(rows, model._model), model._parameters()
     sums, surface = gtm.summarize(trained, rows, now), trained.surface
     new = trained.noise.m_step(surface, sums, trained.penalty, now)
     variance = np.broadcast_to(1.0 / np.asarray(now.precision), 4)

@@ -124,7 +124,7 @@ def test_training_ends_where_the_objective_is_flat(columns, with_errors):
     noise = StudentNoise(columns=columns)
     model = fitted(table, errors, noise, max_iter=9000, n_components=1, nodes=6, basis=2, regularization=0.5)
     rows = model._rows(table, errors)
-    trained, parameters = model._for(rows, model._model), model._parameters()
+    trained, parameters = model._model_for(rows, model._model), model._parameters()
     assert 1 < parameters.df < MOST_DF
 
     def objective(weights, log_precision, log_df):

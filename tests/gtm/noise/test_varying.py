@@ -93,11 +93,11 @@ def test_training_ends_where_the_objective_is_flat(with_errors, penalty):
     noise = VaryingNoise(basis=2, ridge=1.0)
     model = fitted(table, errors, noise, max_iter=9000, n_components=1, nodes=6, basis=2, **penalty)
     rows = model._rows(table, errors)
-    trained, parameters = model._for(rows, model._model), model._parameters()
+    trained, parameters = model._model_for(rows, model._model), model._parameters()
     names = ("weights", "precision_weights", "mixing_weights")
 
     def objective(*there):
-        found = trained.noise._made(*there, parameters.ceiling)
+        found = trained.noise._make_parameters(*there, parameters.ceiling)
         return gtm.measure(trained, trained.begin(rows, found))["objective"]
 
     at, h = [getattr(parameters, name) for name in names], 1e-5

@@ -227,7 +227,7 @@ def test_one_step_over_blocks_is_one_step_over_all_rows(noise, weighted, gaps):
     fitted = NOISES[noise](nodes=6, basis=3, max_iter=3, tol=0).fit(X)
     parameters = fitted._parameters()
     rows = as_rows(X, fitted.offset_, w if weighted else None, width=36, gaps=gaps)
-    model = fitted._for(rows, fitted._model)
+    model = fitted._model_for(rows, fitted._model)
     blocks = Blocks(np.c_[X, w], columns=range(5), weight=5 if weighted else None, rows=37)
     found = stream_of(surveyed(blocks), 36)
     stream = streams.BlockStream(

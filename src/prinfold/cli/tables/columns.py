@@ -23,7 +23,7 @@ _MOSTLY_NUMBERS = 0.9
 _MOST_CLASSES = 10
 """Different whole numbers up to which a column may be a class."""
 
-_FEWEST = 20
+_ROWS_TO_JUDGE_COLUMNS = 20
 """Rows from which on it can be told what a column looks like."""
 
 
@@ -176,7 +176,7 @@ def _reason(table: FileTable, name: str, text: bool) -> str | None:
 def _cautions(table: FileTable, names: Sequence[str]) -> list[str]:
     """Notes on columns of whole numbers that may be classes or counts; none where most columns are like that."""
     whole = {name: table.columns[name] for name in names if table.is_number(name) and _whole(table.columns[name])}
-    if len(table) < _FEWEST or len(whole) > len(names) / 2:
+    if len(table) < _ROWS_TO_JUDGE_COLUMNS or len(whole) > len(names) / 2:
         return []
     found = []
     for name, values in whole.items():

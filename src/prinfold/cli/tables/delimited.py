@@ -46,7 +46,7 @@ _MARKS = (
 _SAMPLE = 2**16
 _SAMPLE_LINES = 60
 _PORTION = 20_000
-_LARGE = 2_000_000
+_ARROW_FROM_BYTES = 2_000_000
 """Bytes from which on a file is worth reading by Arrow."""
 
 
@@ -263,7 +263,7 @@ def _score(lines: Sequence[str], separator: str, missing: frozenset[str]) -> tup
 
 def _by_arrow(path: Path, layout: TextLayout, missing: frozenset[str]) -> TextCells | None:
     """A large plain file by Arrow, where it is installed; which line a row is on is then not known."""
-    if path.suffix == ".gz" or path.stat().st_size < _LARGE or layout.separator == _BLANKS:
+    if path.suffix == ".gz" or path.stat().st_size < _ARROW_FROM_BYTES or layout.separator == _BLANKS:
         return None
     encoding, text = _beginning(path)
     odd = any("\n" in name or "\r" in name for name in layout.names or ()) or f"{layout.separator} " in text

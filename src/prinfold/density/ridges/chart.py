@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.density.ridges.chart_embedding import embed
 from prinfold.density.ridges.chart_nodes import make_sheet
-from prinfold.density.ridges.chart_patches import Patches, fit_patches
+from prinfold.density.ridges.chart_surface import Patches, fit_patches
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, InvalidParameterError, Message, warn_caller
 from prinfold.files import storable

@@ -375,7 +375,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
             "space_": fit.space,
             "bandwidth_": fit.bandwidth,
             "places_": kept,
-            "status_": np.append(found.status, np.int8(-1))[rows.name] if from_data else found.status,
+            "status_": np.append(found.status, np.int8(-1))[rows.unique_index] if from_data else found.status,
             "min_length_": float(self.min_length),
             "n_features_in_": rows.rows.shape[1],
             "_model": _LazyCoordinates(flow, kept, float(self.min_length)),
@@ -383,7 +383,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
 
     def _judge_weightless_rows(self, table: FloatArray, rows: Unique) -> None:
         """Set the status of rows without weight, which had no part in the fit."""
-        others = np.flatnonzero(rows.name < 0)
+        others = np.flatnonzero(rows.unique_index < 0)
         if len(others) and len(self.status_) == len(table):
             self.status_[others] = self._carry(table[others]).status
 

@@ -19,7 +19,7 @@ from prinfold.files.kinds import Kinds, numbers, part, whole_numbers
 from prinfold.geometry.curves import EvenCurve, by_arc_length
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
-from prinfold.latent.arc_strands import Strands
+from prinfold.latent.arc_length_curves import Strands
 from prinfold.validation.settings import nothing
 
 _KNOT_STEPS = 0.5

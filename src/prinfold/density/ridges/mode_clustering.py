@@ -190,7 +190,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         modes = find_modes(found, rows.weight, density.length(found.points), self.min_weight)
         self.flow_, self.space_, self.n_iter_ = flow, space, int(found.n_iter.max())
         self.places_, self.mode_log_density_, self.mode_weight_ = modes
-        self.labels_, self.status_ = self._label_table(found, table, rows.name)
+        self.labels_, self.status_ = self._label_table(found, table, rows.unique_index)
         if self.mode_weight_[0] < self.min_weight:
             words = f"no mode has the weight min_weight={self.min_weight:g}: the heaviest has {self.mode_weight_[0]:g}"
             warn_caller(Message(f"{words} and is kept", Advice("min_weight", words="lower {}")), DegenerateWarning)

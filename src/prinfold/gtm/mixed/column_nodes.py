@@ -13,7 +13,7 @@ from prinfold.gtm.mixed.column_kinds import KINDS, Layout
 from prinfold.gtm.mixed.column_sums import MixedBlock, MixedStatistics
 from prinfold.gtm.noise.protocol import Posterior, largest_weight
 
-_SMALL = 0.1
+_DIFFERENCE_STEP = 0.1
 """Share of a step by which second differences are taken."""
 
 
@@ -107,13 +107,13 @@ class MixedNodes(NamedTuple):
         """
         found = np.einsum("d,kdq->kq", self.precision, np.square(steps[:, self.layout.predictors("gaussian")]))
         for column, part, family in self.layout.with_family:
-            eta, delta = self.centers[:, part], _SMALL * steps[:, part]
+            eta, delta = self.centers[:, part], _DIFFERENCE_STEP * steps[:, part]
             if self.layout.kinds[column] == "negative_binomial":
                 continue
             for q in range(steps.shape[2]):
                 both = (eta + delta[:, :, q], eta - delta[:, :, q])
                 bend = sum(family.log_partition(each) for each in both) - 2 * family.log_partition(eta)
-                found[:, q] += np.maximum(bend, 0.0) / _SMALL**2
+                found[:, q] += np.maximum(bend, 0.0) / _DIFFERENCE_STEP**2
         for r, d in zip(self.dispersion, self.layout.predictors("negative_binomial"), strict=True):
             rate = np.exp(self.centers[:, d])
             found += (rate * r / (r + rate))[:, None] * np.square(steps[:, d])

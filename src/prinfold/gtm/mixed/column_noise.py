@@ -123,9 +123,9 @@ class MixedNoise:
     def initial(self, weights: FloatArray, precision: Any) -> MixedParameters:
         """Parameters to begin with, ``precision`` being that of the Gaussian columns, or of each."""
         cells = self.cells.initial(weights[:, self.gaussian], precision)
-        return self._made(weights, cells, self._first_dispersion())
+        return self._make_parameters(weights, cells, self._first_dispersion())
 
-    def _made(self, weights: FloatArray, cells: Parameters, dispersion: FloatArray) -> MixedParameters:
+    def _make_parameters(self, weights: FloatArray, cells: Parameters, dispersion: FloatArray) -> MixedParameters:
         return MixedParameters(weights, np.asarray(cells.precision), dispersion, self, ceiling=cells.ceiling)
 
     def _first_dispersion(self) -> FloatArray:
@@ -139,7 +139,7 @@ class MixedNoise:
         dispersions = positive_array(arrays, "dispersions", (len(self.scattered),))
         if self.reference is not None:
             positive_array({"reference": 1.0 + np.asarray(self.reference)}, "reference", (len(self.layout.kinds),))
-        return self._made(weights, cells, dispersions)
+        return self._make_parameters(weights, cells, dispersions)
 
     def load(self, block: FloatArray, errors: FloatArray | None = None) -> MixedBlock:
         """A block with a column for each predictor, and its gaps apart."""
@@ -196,7 +196,7 @@ class MixedNoise:
             mass = sums.masses[:, part.start] + self.prior_mass[part.start] / n_nodes
             moment = sums.moment[:, part] + self.prior[part] / n_nodes
             weights[:, part] = climb(surface, family, mass, moment, strength, weights[:, part])
-        return self._made(weights, cells, self._dispersion(sums, parameters))
+        return self._make_parameters(weights, cells, self._dispersion(sums, parameters))
 
     def _gaussian_step(
         self, surface: BasisMap, sums: MixedStatistics, penalty: Penalty, parameters: MixedParameters

@@ -24,6 +24,7 @@ from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.gtm.mixed.column_nodes import MixedNodes, mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
+from prinfold.gtm.mixed.column_typing import Columns
 from prinfold.gtm.mixed.starts import inform_noise, link_start
 from prinfold.gtm.mixed.tables import MixedTables
 from prinfold.gtm.model_files import NOISE_PARAMETERS

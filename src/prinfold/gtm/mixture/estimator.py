@@ -49,7 +49,7 @@ from prinfold.validation.settings import (
 )
 from prinfold.validation.tables import check_errors, check_table, check_weight, forget, has_gaps
 
-_LITTLE = 1e-6
+_LEAST_MEMBERSHIP = 1e-6
 """Memberships below this are left out on going into a map."""
 
 
@@ -257,7 +257,7 @@ class GTMMixture(MixtureVerbs):
             child.set_params(n_maps=len(places), partition=nearest)
         checked = check_weight(sample_weight, self._table(X))
         given = np.ones(len(share)) if checked is None else checked
-        weight = np.where(share * given < _LITTLE * np.max(given), 0.0, share * given)
+        weight = np.where(share * given < _LEAST_MEMBERSHIP * np.max(given), 0.0, share * given)
         if np.count_nonzero(weight) < FEWEST_ROWS:
             raise InvalidDataError(
                 f"only {np.count_nonzero(weight)} row(s) belong to map {number}, but a child needs at least "

@@ -34,7 +34,8 @@ _DEAD = 1e-12
 _NOTHING = 1e-16
 """Memberships that change no sum of double precision."""
 
-_LEAST = float(np.finfo(np.float64).min)
+_LEAST_LOG_DENSITY = float(np.finfo(np.float64).min)
+"""Taken for the log density of rows so far from a map that it is −∞."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,8 @@ class MixtureModel:
         """Whether training never lowers the objective."""
         return True
 
-    def seen_by(self, j: int, rows: Rows, weight: FloatArray | None = None) -> Rows:
-        """The rows as map j sees them."""
+    def rows_of_map(self, j: int, rows: Rows, weight: FloatArray | None = None) -> Rows:
+        """The rows about the offset of map j, with weights of its own."""
         return replace(rows, offset=self.offsets[j], weight=weight)
 
     def begin(self, rows: Rows, parameters: MixtureParameters) -> MixtureState:
@@ -144,7 +145,7 @@ def e_step(
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
     found = []
     for j, (each, own) in enumerate(zip(model.maps, passes, strict=True)):
-        mine = model.seen_by(j, rows, weight * share[:, j])
+        mine = model.rows_of_map(j, rows, weight * share[:, j])
         found.append(gtm.sum_parts(each, mine, own.nodes, _with_something(own.parts, share[:, j])))
     sums = MixtureStatistics(tuple(found), float(weight @ log_likelihood), float(weight.sum()))
     return sums, tuple(own.hint for own in passes)
@@ -161,7 +162,7 @@ class _Pass(NamedTuple):
 def _planned(model: MixtureModel, j: int, rows: Rows, parameters: MixtureParameters, hint: Hint) -> _Pass:
     each, own = model.maps[j], parameters.maps[j]
     nodes = each.noise.at_nodes(each.surface, own, rows.table.dtype.type)
-    seen = model.seen_by(j, rows)
+    seen = model.rows_of_map(j, rows)
     parts, hint = plan(each.surface, each.noise, nodes, seen, own.weights, hint, sweeps=False)
     return _Pass(nodes, cast(Sequence[Part], parts), hint)
 
@@ -190,9 +191,9 @@ def _log_densities(model: MixtureModel, rows: Rows, passes: Sequence[_Pass]) -> 
         column = out[:, j]
 
         def write(some: Selection, _: Any, posterior: Posterior, *rest: Any, column: FloatArray = column) -> None:
-            column[some] = np.maximum(posterior.log_likelihood, _LEAST)
+            column[some] = np.maximum(posterior.log_likelihood, _LEAST_LOG_DENSITY)
 
-        gtm.visit_parts(each, model.seen_by(j, rows), own.nodes, own.parts, write)
+        gtm.visit_parts(each, model.rows_of_map(j, rows), own.nodes, own.parts, write)
     return out
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import softmax
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.rows.rows import Rows, filled, for_each_block
+from prinfold.rows.rows import Rows, fill_gaps, for_each_block
 
 _MOST_ROWS = 20_000
 """Rows among which a partition is looked for; evenly spaced ones of more."""
@@ -81,7 +81,7 @@ class Clouds:
 def distinct_rows(rows: Rows) -> Distinct:
     """Rows among which partitions are looked for; missing cells are taken for the middle of their column."""
     some = np.arange(0, rows.n_rows, -(-rows.n_rows // _MOST_ROWS))
-    block = filled(rows).block(some).astype(np.float64, copy=False)
+    block = fill_gaps(rows).block(some).astype(np.float64, copy=False)
     weight = np.ones(len(some)) if rows.weight is None else rows.weight[some]
     found, which = np.unique(block, axis=0, return_inverse=True)
     order = np.argsort(np.einsum("nd,nd->n", found, found), kind="stable")
@@ -152,7 +152,7 @@ def find_centers(among: Distinct, n_parts: int, dimension: int, rng: np.random.G
 
 def parts_of(rows: Rows, flats: Flats | Clouds) -> IntArray:
     """(n,) the part of every row."""
-    whole, part = filled(rows), np.empty(rows.n_rows, dtype=np.intp)
+    whole, part = fill_gaps(rows), np.empty(rows.n_rows, dtype=np.intp)
 
     def one_block(some: slice) -> None:
         part[some] = flats.parts(whole.block(some).astype(np.float64, copy=False))

@@ -13,7 +13,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.gtm import model as algorithm
 from prinfold.gtm.estimator import GTM, gtm_attributes
-from prinfold.gtm.fitting import GivenRows, assemble, complete_start, model_for
+from prinfold.gtm.fitting import GivenRows, assemble, complete_start, model_for_gaps
 from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, MixtureState
 from prinfold.gtm.mixture.partitions import distinct_rows, find_centers, find_clouds, find_flats, parts_of
@@ -40,7 +40,7 @@ _TRIAL = 15
 _ORDERS = 6
 """Ways of giving parts to maps of different recipes that are tried for each partition."""
 
-_ENOUGH = 20
+_ROWS_FOR_OWN_SPREAD = 20
 """Distinct rows from which a part tells of a scale of its own: a few rows that happen to lie close would make the noise
 of their map as small as they like."""
 
@@ -200,13 +200,16 @@ def _begin_from_parts(
     if planes:
         recipes = [_from_plane(*each) for each in zip(recipes, jobs, strict=True)]
     starts = [_start(recipe, job, rng) for recipe, job in zip(recipes, jobs, strict=True)]
-    width = max(recipe.width * job.model.surface.latent.n_nodes for recipe, job in zip(recipes, jobs, strict=True))
+    width = max(
+        recipe.numbers_per_node * job.model.surface.latent.n_nodes for recipe, job in zip(recipes, jobs, strict=True)
+    )
     gaps = has_gaps(given.table)
     rows = as_rows(given.table, whole.rows.offset, given.weight, width=width, gaps=gaps, errors=given.errors)
-    maps = tuple(model_for(rows, job.model) for job in jobs)
+    maps = tuple(model_for_gaps(rows, job.model) for job in jobs)
     model = MixtureModel(maps, tuple(job.rows.offset for job in jobs), bool(mixture.shared_noise))
     state = model.begin(rows, MixtureParameters(masses / masses.sum(), tuple(starts)))
-    jobs = [job._replace(rows=model.seen_by(j, rows)) for j, job in enumerate(jobs)]  # copies of parts are done with
+    # Copies of parts are done with.
+    jobs = [job._replace(rows=model.rows_of_map(j, rows)) for j, job in enumerate(jobs)]
     return Begun(gtms, jobs, model, rows, state, free)
 
 
@@ -229,7 +232,7 @@ def _part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows
 def _spread(recipe: Recipe, job: TrainingJob, whole: TrainingJob) -> ColumnSpread:
     """How far the rows of a part spread, or those of the whole where the part is too small to tell."""
     some = dense(job.rows.table[:: -(-job.rows.n_rows // _LOOKED_AT)])
-    return recipe.spread(job.rows if len(np.unique(some, axis=0)) >= _ENOUGH else whole.rows)
+    return recipe.spread(job.rows if len(np.unique(some, axis=0)) >= _ROWS_FOR_OWN_SPREAD else whole.rows)
 
 
 def _mean_spread(spreads: list[ColumnSpread], shares: FloatArray) -> ColumnSpread:
@@ -244,7 +247,7 @@ def _mean_spread(spreads: list[ColumnSpread], shares: FloatArray) -> ColumnSprea
 def _with_noise(recipe: Recipe, job: TrainingJob, spread: ColumnSpread) -> TrainingJob:
     """The job with a noise for data of that spread."""
     noise = recipe.noise(job.model.surface, spread)
-    return job._replace(model=model_for(job.rows, replace(job.model, noise=noise)))
+    return job._replace(model=model_for_gaps(job.rows, replace(job.model, noise=noise)))
 
 
 def _from_plane(recipe: Recipe, job: TrainingJob) -> Recipe:

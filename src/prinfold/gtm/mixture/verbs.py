@@ -41,7 +41,7 @@ from prinfold.validation.tables import check_errors, has_gaps
 
 R = TypeVar("R")
 
-_FEW_ROWS = 1.0
+_DEAD_BELOW_ROWS = 1.0
 """A map that holds less than this many rows has died."""
 
 
@@ -311,14 +311,14 @@ class MixtureVerbs(PrincipalManifold):
         return rows
 
     def _rows(self, table: FloatArray, errors: FloatArray | None = None) -> Rows:
-        width = max(each._room * each.latent_.n_nodes for each in self.maps_)
+        width = max(each._numbers_per_node * each.latent_.n_nodes for each in self.maps_)
         return as_rows(table, None, None, width=width, gaps=has_gaps(table), errors=errors)
 
     def _ask(self, j: int, question: Callable[[gtm.GTMModel, Rows, Parameters], R], rows: Rows) -> R:
         """Put a question about rows to map j."""
         each = self.maps_[j]
         mine = replace(rows, offset=each.offset_)
-        return question(each._for(mine, each._model), mine, each._parameters())
+        return question(each._model_for(mine, each._model), mine, each._parameters())
 
     def _memberships(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """(n, J) memberships and (n,) log-likelihoods, in double precision."""
@@ -403,7 +403,7 @@ class MixtureVerbs(PrincipalManifold):
         for words, category in self._stopping_warnings():
             warn_caller(words, category)
         total = rows.total_weight
-        dead = [j for j, share in enumerate(self.mixing_) if share * total < _FEW_ROWS]
+        dead = [j for j, share in enumerate(self.mixing_) if share * total < _DEAD_BELOW_ROWS]
         if dead:
             warn_caller(
                 Message(

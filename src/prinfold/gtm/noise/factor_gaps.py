@@ -43,7 +43,7 @@ class CellFactorNodes(NamedTuple):
     def n_factors(self) -> int:
         return len(self.factors)
 
-    def some(self, near: IntArray | None) -> CellFactorNodes:
+    def select(self, near: IntArray | None) -> CellFactorNodes:
         """Those of the nodes that are named; None for all."""
         return self if near is None else CellFactorNodes(self.centers[near], *(each[..., near] for each in self[1:]))
 
@@ -58,7 +58,7 @@ class CellFactorNodes(NamedTuple):
 
     def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
         """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
-        return weigh(loaded, loaded.trust(np.array(self.variance)), self.some(near), work)
+        return weigh(loaded, loaded.trust(np.array(self.variance)), self.select(near), work)
 
     def empty_sums(self) -> CellFactorSums:
         K, D = self.centers.shape

@@ -36,12 +36,12 @@ class FactorModel:
     loading: Loading
 
     def initial(self, weights: FloatArray, precision: float) -> FactorParameters:
-        return self._made(weights, precision, self.loading.initial(weights))
+        return self._make_parameters(weights, precision, self.loading.initial(weights))
 
     def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> FactorParameters:
-        return self._made(weights, 1.0 / variance, self.loading.restore(arrays, weights.shape[1]))
+        return self._make_parameters(weights, 1.0 / variance, self.loading.restore(arrays, weights.shape[1]))
 
-    def _made(self, weights: FloatArray, precision: float, factors: Any) -> FactorParameters:
+    def _make_parameters(self, weights: FloatArray, precision: float, factors: Any) -> FactorParameters:
         return FactorParameters(weights, precision, factors, self.loading, ceiling=1.0 / self.floor)
 
     def m_step(
@@ -58,7 +58,7 @@ class FactorModel:
         new = self.loading.finished(coefficients, design @ coefficients, sums, parameters)
         error = sums.residual(new.means) + (sums.seen - sums.trusted) / parameters.precision
         precision = penalty.precision(sums.seen, error, surface.roughness(new.weights))
-        return self._made(new.weights, min(precision, 1.0 / self.floor), new.factors)
+        return self._make_parameters(new.weights, min(precision, 1.0 / self.floor), new.factors)
 
 
 def draw_rows(

@@ -54,7 +54,7 @@ def _shared_out(directions: Directions, model: GTMModel, rows: Rows, rng: np.ran
     every = combinations(range(min(n_axes, len(found.variances))), n_surface)
     choices = [directions.axes] if directions.axes is not None else list(islice(every, _MOST_TRIALS))
     starts = [_on_axes(model, found, chosen, n_factors) for chosen in choices]
-    return starts[0] if len(starts) == 1 else max(starts, key=lambda each: _promise(model, _some(rows), each))
+    return starts[0] if len(starts) == 1 else max(starts, key=lambda each: _promise(model, _thin_rows(rows), each))
 
 
 def _refuse_other_axes(axes: tuple[int, ...], n_surface: int, n_columns: int) -> None:
@@ -89,7 +89,7 @@ def _promise(model: GTMModel, rows: Rows, parameters: FactorParameters) -> float
     return float(model.measure(state)["objective"])
 
 
-def _some(rows: Rows) -> Rows:
+def _thin_rows(rows: Rows) -> Rows:
     """All rows of a small table, and evenly spaced ones of a large one."""
     some = slice(0, None, max(1, rows.n_rows // _TRIAL_ROWS))
     weight, errors = (None if each is None else each[some] for each in (rows.weight, rows.errors))

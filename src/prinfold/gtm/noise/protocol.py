@@ -158,7 +158,7 @@ class Noise(Protocol[P, B, N, S]):
         """A noise of the same parameters that takes rows with missing cells and with errors of their own."""
 
     def load(self, block: FloatArray, errors: FloatArray | None = None) -> B:
-        """A block as nodes and sums want it, of which it has the length."""
+        """The block as nodes and sums use it; ``len()`` is its number of rows."""
 
     def at_nodes(self, surface: BasisMap, parameters: P, dtype: type = np.float64) -> Nodes[B, S]:
         """The nodes of a surface, for a pass over rows of that precision."""
@@ -275,7 +275,8 @@ class Capabilities(Generic[P, B, N, S]):
     pairs: Callable[[N, int], PairedLogDensity[B] | None] | None = None
     """Log densities of rows at the points of cells, as many to a cell; None where whole products are faster."""
     cell_widths: Callable[[N, FloatArray], FloatArray] | None = None
-    """(K, Q) noise deviations by which steps (K, D, Q) differ, where rows are of another kind than images of nodes."""
+    """(K, Q) lengths of the steps (K, D, Q) from each node to the next along each axis, in standard deviations of the
+    noise. None where images of nodes are rows of the data space: log densities of neighbours then tell."""
     impute: Callable[[N, B, Posterior, IntArray | None], tuple[FloatArray, FloatArray]] | None = None
     """(n, D) posterior expectation of every cell and its variance, as if none of them were measured."""
     factors: RowFactors[B, N] | None = None

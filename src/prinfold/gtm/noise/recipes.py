@@ -27,8 +27,8 @@ from prinfold.gtm.noise.varying import SmoothNoise
 from prinfold.latent import Sphere
 from prinfold.validation.settings import Constraint, axis_counts, flag, integer, nothing, one_of, real
 
-_FEW = {1: 4, 2: 3, 3: 2}
-_FEW_ON_A_SPHERE = 12
+_FUNCTIONS_PER_AXIS = {1: 4, 2: 3, 3: 2}
+_FUNCTIONS_ON_A_SPHERE = 12
 """Basis functions along each axis, by the number of axes, for what varies slowly; with more axes one and a plane."""
 
 
@@ -247,7 +247,7 @@ class VaryingNoise:
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> SmoothNoise:
         latent = surface.latent
-        few = _FEW_ON_A_SPHERE if isinstance(latent, Sphere) else _FEW.get(latent.n_columns, 1)
+        few = _FUNCTIONS_ON_A_SPHERE if isinstance(latent, Sphere) else _FUNCTIONS_PER_AXIS.get(latent.n_columns, 1)
         basis = make_basis(few if self.basis is None else self.basis, 1.0, False, latent).bind(latent)
         features = basis.features(latent.nodes)
         return SmoothNoise(spread.floor, basis, features, float(self.ridge), bool(self.precision), bool(self.mixing))

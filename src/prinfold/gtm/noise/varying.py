@@ -261,7 +261,8 @@ class SmoothNoise:
     def initial(self, weights: FloatArray, precision: float) -> VaryingParameters:
         log_precision = np.zeros(self._of_precision(self.features).shape[1])
         log_precision[-1] = np.log(min(precision, 1.0 / self.floor))
-        return self._made(weights, log_precision, np.zeros(self._of_shares(self.features).shape[1]), 1.0 / self.floor)
+        log_shares = np.zeros(self._of_shares(self.features).shape[1])
+        return self._make_parameters(weights, log_precision, log_shares, 1.0 / self.floor)
 
     def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> VaryingParameters:
         n_precision, n_shares = self._of_precision(self.features).shape[1], self._of_shares(self.features).shape[1]
@@ -270,7 +271,7 @@ class SmoothNoise:
         b, a = (
             _finite(given, name, n) for name, n in (("precision_weights", n_precision), ("mixing_weights", n_shares))
         )
-        found = self._made(weights, b, a, float(ceiling))
+        found = self._make_parameters(weights, b, a, float(ceiling))
         for name in ("node_precisions", "node_shares"):
             node = positive_array(arrays, name, (len(self.features),))
             if not np.allclose(node, found.to_arrays()[name], rtol=1e-6):
@@ -308,7 +309,7 @@ class SmoothNoise:
         tie = penalty.tie(surface.roughness(weights))
         b = self._best_precision(features, sums.counts, error, tie, parameters)
         a = self._best_shares(features, sums.mass, parameters)
-        return self._made(weights, b, a, parameters.ceiling)
+        return self._make_parameters(weights, b, a, parameters.ceiling)
 
     def _best_precision(
         self, features: FloatArray, counts: FloatArray, error: FloatArray, tie: float, parameters: VaryingParameters
@@ -351,7 +352,7 @@ class SmoothNoise:
 
         return newton_ascent(parameters.mixing_weights, value, slopes, Phi)
 
-    def _made(self, weights: FloatArray, b: FloatArray, a: FloatArray, ceiling: float) -> VaryingParameters:
+    def _make_parameters(self, weights: FloatArray, b: FloatArray, a: FloatArray, ceiling: float) -> VaryingParameters:
         return VaryingParameters(weights, self.level(b), b, a, self, ceiling=ceiling)
 
     def level(self, b: FloatArray) -> float:

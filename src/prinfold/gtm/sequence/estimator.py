@@ -318,7 +318,7 @@ class GTMSequence(SequenceVerbs):
 
     def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
         own: dict[str, Any] = {
-            "kind": partial(SequenceModel, recipe=self._chain_recipe()),
+            "make_model": partial(SequenceModel, recipe=self._chain_recipe()),
             "begin": self._begin,
             "attributes": self._sequence_attributes,
             "most_doublings": 0,

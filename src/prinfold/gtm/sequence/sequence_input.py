@@ -104,7 +104,7 @@ def arrange(X: Any, lengths: Any = None, groups: Any = None) -> Arranged:
         return Arranged(X, lengths)
     if lengths is not None:
         raise InvalidDataError("lengths and groups say the same; give one of them")
-    return Arranged(*_taken_out(X, groups)) if isinstance(groups, str) else Arranged(X, names=groups)
+    return Arranged(*_split_off_column(X, groups)) if isinstance(groups, str) else Arranged(X, names=groups)
 
 
 def check_lengths(lengths: Any, n_rows: int) -> IntArray:
@@ -214,7 +214,7 @@ def _joined(X: Any) -> Arranged:
     return Arranged(stacked, np.asarray(lengths), kind="list")
 
 
-def _taken_out(X: Any, name: str) -> tuple[Any, None, FloatArray]:
+def _split_off_column(X: Any, name: str) -> tuple[Any, None, FloatArray]:
     """A frame without a column, and that column."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):

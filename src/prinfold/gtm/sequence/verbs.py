@@ -424,4 +424,4 @@ class SequenceVerbs(GTM):
             warn_about_empty_steps(rows.table, rows.cuts)
         elif rows.gaps:
             super()._warn_about_empty_rows(rows.table)
-        return question(self._for(rows, self._model), rows, self._parameters())
+        return question(self._model_for(rows, self._model), rows, self._parameters())

@@ -35,7 +35,7 @@ from prinfold.gtm.starts.unrolling import unrolled_placements
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.numerics.distances import nearest_squared_distance
-from prinfold.rows.rows import Rows, as_rows, blas_on_one_thread, filled
+from prinfold.rows.rows import Rows, as_rows, blas_on_one_thread, fill_gaps
 from prinfold.validation.tables import check_latent
 
 Start = Callable[[GTMModel, Rows, np.random.Generator], Parameters]
@@ -305,7 +305,7 @@ def warm_start(
     anyway; the weights belong to the basis and carry over to the full grid as they are. There are no more of them than
     ``max_iter``, which is what users would wait for.
     """
-    first = start(model, filled(rows), rng)
+    first = start(model, fill_gaps(rows), rng)
     if rows.n_rows * model.surface.latent.n_nodes < _WARM_UP_FROM:
         return first
     coarse = replace(model, surface=replace(model.surface, latent=model.surface.latent.thinned()))

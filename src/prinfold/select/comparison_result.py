@@ -12,7 +12,7 @@ import numpy as np
 
 from prinfold._typing import IntArray
 from prinfold.exceptions import Message
-from prinfold.select.candidates import Contestant
+from prinfold.select.candidates import Candidate
 from prinfold.select.dimensions import Dimension
 from prinfold.select.printed_tables import print_table, shorten
 from prinfold.select.wording import GUESS, ROUGHEST, legend
@@ -42,7 +42,7 @@ class Recommended(NamedTuple):
     @property
     def name(self) -> str:
         """Method and settings in one."""
-        return Contestant(*self).name
+        return Candidate(*self).name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +51,7 @@ class Comparison:
 
     Parameters
     ----------
-    contestants : tuple of Contestant
+    contestants : tuple of Candidate
         Method, settings and unfitted model of each of the C rows.
     table : dict of columns of length C
         ``method`` and ``settings``; ``error``, the mean squared distance of rows held out from the surface, and its
@@ -82,7 +82,7 @@ class Comparison:
         What the whole comparison took.
     """
 
-    contestants: tuple[Contestant, ...]
+    contestants: tuple[Candidate, ...]
     table: dict[str, Any]
     criterion: str
     chosen: int
