@@ -3,16 +3,26 @@
     python tools/mutants.py [m01 m02 …] [--marker "not slow and not full"] [--limit 300]
 
 Each mutant of ``tools/mutants.json`` changes one line of one function: a sign, an operator, a term that is dropped,
-an axis, an index, a bound. They were drawn at random, some from each family of methods, before the tests of the quick
-run were chosen. A mutant is put into a copy of the package; its tests run until one fails.
+an axis, an index, a bound. A mutant is put into a copy of the package; its tests run until one fails.
 
-killed    a test fails, and passes without the mutant
-survived  all tests pass
-timeout   the tests take longer than the limit, in seconds of processor time
-broken    the test that fails does so without the mutant too
-lost      the line is not found: write its new place into ``tools/mutants.json``
+killed      a test fails, and passes without the mutant
+survived    all tests pass
+timeout     the tests take longer than the limit, in seconds of processor time
+broken      the test that fails does so without the mutant too
+lost        the line is not found: write its new place into ``tools/mutants.json``
+equivalent  nothing but rounding can differ, by the reason written there: it is run only where it is named
 
-Results are printed and stored in ``.mutants/results.json``. The exit status is 1 where fewer than 95 % are killed.
+The list was drawn at random at commit 2b03a51, some from each family of methods, before the tests of the quick run were
+chosen. It is no blind sample any more: some tests were written after mutants had survived. What the former tests
+killed is known of m01 to m08 only, which was all of them; so the share is one of all mutants that are not equivalent,
+and not of those that were killed before. A line is found again if up to two names in it change; where more changed, its
+new place was written down by hand. ``verdict`` and ``words`` of a mutant are what was last seen, and by which test.
+That is 59 killed and one that is equivalent; m09 and m24 survived until they got tests of their own, and m60 got one
+before it was run. Of a fresh draw of twenty other lines the first eight were run: seven were killed, and one survived
+that only changes how faces are grouped by size, which is a matter of speed.
+
+Results are printed and stored in ``.mutants/results.json``. The exit status is 1 where fewer than 95 % are killed
+of those that are not equivalent.
 """
 
 from __future__ import annotations
@@ -22,7 +32,7 @@ import ast
 import importlib
 import json
 import os
-import resource
+import re
 import shutil
 import signal
 import sys
@@ -33,10 +43,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / ".mutants"
-# Read when the libraries are imported, which is below.
-os.environ |= {"SCIPY_ARRAY_API": "1", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-os.environ["NUMBA_CACHE_DIR"] = str(WORK / "numba")
+# Read when the libraries are imported.
+SETTINGS = {"SCIPY_ARRAY_API": "1", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 WANTED = 0.95
+NAME = re.compile(r"\b([^\W\d]\w*)")
 
 
 def main() -> None:
@@ -48,7 +58,8 @@ def main() -> None:
     options = parser.parse_args()
     mutants = json.loads((ROOT / "tools" / "mutants.json").read_text(encoding="utf-8"))
     _import_libraries()
-    chosen = [each for each in mutants if each["id"] in options.names or not options.names]
+    wanted = options.names or [each["id"] for each in mutants if each["verdict"] != "equivalent"]
+    chosen = [each for each in mutants if each["id"] in wanted]
     results = {}
     for mutant in chosen:
         results[mutant["id"]] = found = try_mutant(mutant, options.marker, options.limit)
@@ -56,7 +67,8 @@ def main() -> None:
         (WORK / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
     counts = Counter(each["verdict"] for each in results.values())
     print(", ".join(f"{number} {verdict}" for verdict, number in counts.most_common()))
-    sys.exit(counts["killed"] < WANTED * len(chosen))
+    n_different = sum(each["verdict"] != "equivalent" for each in chosen)
+    sys.exit(counts["killed"] < WANTED * n_different)
 
 
 def try_mutant(mutant: dict[str, Any], marker: str, limit: int) -> dict[str, Any]:
@@ -81,22 +93,44 @@ def try_mutant(mutant: dict[str, Any], marker: str, limit: int) -> dict[str, Any
 
 
 def with_mutant(text: str, mutant: dict[str, Any]) -> str | None:
-    """The file with the mutant's line changed; None where that line does not stand in its function just once."""
+    """The file with the mutant's line changed; None where no line, or more than one, could be meant.
+
+    Of all lines that are the mutant's but for names, the one with the fewest other names is meant; of equal ones, that
+    in the function of the mutant. Names that are new in the line are new in the mutant too.
+    """
     lines, name = text.splitlines(keepends=True), mutant["symbol"].split(".")[-1]
-    spans = [
-        range(node.lineno - 1, node.end_lineno or node.lineno)
+    home = {
+        line
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef) and node.name == name
-    ]
-    places = [n for span in spans for n in span if lines[n].strip() == mutant["before"]]
+        for line in range(node.lineno - 1, node.end_lineno or node.lineno)
+    }
+    renames = {n: renamed(mutant["before"], line.strip()) for n, line in enumerate(lines)}
+    distance = {n: (len(found), n not in home) for n, found in renames.items() if found is not None}
+    places = [n for n in distance if distance[n] == min(distance.values())]
     if len(places) != 1:
         return None
-    lines[places[0]] = lines[places[0]].replace(mutant["before"], mutant["after"])
+    place, names = places[0], renames[places[0]] or {}
+    after = NAME.sub(lambda name: names.get(name[0], name[0]), mutant["after"])
+    lines[place] = lines[place].replace(lines[place].strip(), after)
     return "".join(lines)
+
+
+def renamed(before: str, now: str) -> dict[str, str] | None:
+    """New names by old ones; None where more than names differ, more than two of them, or more than half."""
+    old, new = NAME.split(before), NAME.split(now)  # names are at odd places, what is between them at even ones
+    if old[::2] != new[::2]:
+        return None
+    pairs = set(zip(old[1::2], new[1::2], strict=True))
+    changed = {each: name for each, name in pairs if each != name}
+    one_to_one = len(pairs) == len(set(old[1::2])) == len(set(new[1::2]))
+    return changed if one_to_one and len(changed) <= min(2, len(pairs) // 2) else None
 
 
 def run_tests(tests: list[str], marker: str, limit: int) -> tuple[str, str]:
     """Whether tests of the package in ``WORK`` notice something, and the first that does."""
+    import resource  # which Windows has not, where the lines of mutants can be looked up all the same
+
     notes = WORK / "failed.txt"
     notes.unlink(missing_ok=True)
     child = os.fork()  # with the libraries that are imported already, which take longer than most tests
@@ -136,6 +170,7 @@ def _pytest(tests: list[str], marker: str, notes: Path) -> int:
 
 def _import_libraries() -> None:
     """Import what nearly every test needs, before any process is started for a mutant."""
+    os.environ |= SETTINGS | {"NUMBA_CACHE_DIR": str(WORK / "numba")}
     for name in ("hypothesis", "matplotlib.pyplot", "numba", "pandas", "polars", "pytest", "scipy.stats", "sklearn"):
         importlib.import_module(name)
 

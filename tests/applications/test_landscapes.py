@@ -178,6 +178,15 @@ def test_targets_that_are_not_known_are_rows_left_out(share, y):
     assert_allclose(found.mean[:, 0], of_numbers(share, y).mean[:, 0])
 
 
+@pytest.mark.parametrize("count", [0.0, 0.1])
+def test_a_target_that_no_row_knows_does_no_harm_to_others(share, y, count):
+    gone = np.column_stack([y[:, 0], np.full(N, np.nan)])
+    found, alone = (of_numbers(share, each, pseudo_count=count) for each in (gone, gone[:, :1]))
+    assert_allclose(found.predictions(share)[:, :1], alone.predictions(share))
+    assert_allclose(found.deviations(share)[:, :1], alone.deviations(share))
+    assert np.isfinite(found.deviations(share)).all()
+
+
 # ------------------------------------------------------------------------------------------- nodes that know little
 
 

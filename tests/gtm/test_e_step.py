@@ -98,6 +98,20 @@ def test_neither_far_rows_nor_extreme_noise_spoil_anything(log_beta, away, seed)
 MODEL = trained(sheet(), 3)
 
 
+def test_single_precision_has_no_error_that_all_rows_share():
+    """β is rounded once for all rows; what that adds to −½β‖t‖² is taken out, and what is left averages out."""
+    surface, noise, beta = MODEL._model.surface, MODEL._model.noise, 1.1  # between two numbers of single precision
+    at_origin = replace(MODEL._parameters(), weights=np.zeros_like(MODEL.weights_), precision=beta)
+    nodes = noise.at_nodes(surface, at_origin, np.float32)
+    T = np.random.default_rng(0).integers(100, 200, (2000, 6))  # whose squares are exact
+    square, scaled = np.square(T).sum(axis=1), noise.capabilities.scaled
+    work = np.empty((1, len(T), len(nodes.centers)), dtype=np.float32)
+    constant = scaled.log_density(nodes, noise.load(T.astype(np.float32)), None, work)
+    found = work[0, :, 0].astype(float) / scaled.exponential(np.float32).per_e + constant
+    error = found - 3 * np.log(beta / (2 * np.pi)) + 0.5 * beta * square
+    assert abs(error.mean()) < 0.2 * abs(0.5 * nodes.excess[1] * square.mean())
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("away", [1e6, 1e12, 1e17])
 def test_a_row_far_away_changes_nothing_for_the_others(dtype, away):

@@ -122,6 +122,7 @@ def test_numbers_alone_are_a_gtm_of_diagonal_noise(settings):
     assert_allclose(mixed.weights_, plain.weights_, rtol=1e-7, atol=1e-9)
     assert_allclose(mixed.noise_parameters_["variances"], plain.noise_parameters_["variances"], rtol=1e-9)
     assert mixed.noise_variance_ == pytest.approx(plain.noise_variance_, rel=1e-9)
+    assert mixed.noise_variance_ == pytest.approx(mixed.noise_parameters_["variances"].mean(), rel=1e-9)
     assert_allclose(mixed.history_["objective"], plain.history_["objective"], rtol=1e-10)
     assert_allclose(mixed.transform(X), plain.transform(X), atol=1e-9)
     assert_allclose(mixed.score_samples(X), plain.score_samples(X), rtol=1e-9)
