@@ -25,7 +25,7 @@ from prinfold.density.densities import Density, KernelDensity
 from prinfold.density.mixtures import MixtureDensity
 from prinfold.density.patches import PatchedSums
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.files import _decode, _encode
+from prinfold.files import _decode, _encode, _Source
 
 cases = pytest.mark.parametrize("make", CASES.values(), ids=CASES.keys())
 
@@ -99,7 +99,10 @@ def test_a_density_can_be_written_to_a_file_and_pickled(make):
     arrays = {}
     X = near(density, 5)
     expected = density.derivatives(X).hessian
-    for again in (_decode(_encode(density, "density", arrays), arrays), pickle.loads(pickle.dumps(density))):
+    for again in (
+        _decode(_encode(density, "density", arrays), _Source(arrays), "density"),
+        pickle.loads(pickle.dumps(density)),
+    ):
         assert_array_equal(again.derivatives(X).hessian, expected)
     assert isinstance(density, Density)
 

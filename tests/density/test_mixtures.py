@@ -11,7 +11,7 @@ from tests.densities import kernel_density, mixture_density, near, rows, slopes
 from prinfold.density.densities import KernelDensity
 from prinfold.density.mixtures import MixtureDensity, RatioDensity
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.files import _decode, _encode
+from prinfold.files import _decode, _encode, _Source
 
 
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
@@ -64,7 +64,9 @@ def test_a_ratio_is_the_difference_of_logarithms():
     assert_allclose(ratio.shift(X, at), 0.09 * at.gradient)
     assert_array_equal(ratio.length(X), top.length(X))
     arrays = {}
-    assert_array_equal(_decode(_encode(ratio, "ratio", arrays), arrays).log_density(X), ratio.log_density(X))
+    assert_array_equal(
+        _decode(_encode(ratio, "ratio", arrays), _Source(arrays), "ratio").log_density(X), ratio.log_density(X)
+    )
 
 
 def test_the_edge_of_a_mask_is_no_ridge_of_a_ratio():

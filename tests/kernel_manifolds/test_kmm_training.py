@@ -11,7 +11,7 @@ from tests.properties.cases import cloud
 
 from prinfold import datasets, select_kmm
 from prinfold.exceptions import InvalidDataError
-from prinfold.files import _decode, _encode
+from prinfold.files import _decode, _encode, _Source
 from prinfold.kernel_manifolds import kmm_table as residuals
 from prinfold.kernel_manifolds import kmm_training
 from prinfold.kernel_manifolds.latent_descent import AveragedPoints, LatentDescent, RegressionProblem
@@ -264,7 +264,7 @@ def test_tables_print_join_and_travel():
     assert [str(each).count("← chosen") for each in (one, two, table)] == [1, 1, 0]
     assert "isomap" in repr(table)
     arrays: dict = {}
-    again = _decode(_encode(table, "table", arrays), arrays)
+    again = _decode(_encode(table, "table", arrays), _Source(arrays), "table")
     assert str(again) == str(table)
     with pytest.raises(ValueError, match="do not fit together"):
         residuals.Residuals((), *(np.empty(0),) * 5, variance=1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import log, pi
 from typing import Any, ClassVar
 
@@ -93,7 +93,7 @@ class AdaptiveDensity:
         return np.asarray(self.bandwidths, dtype=np.float64)[np.asarray(self._tree.query(X - self._middle)[1])]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}  # what sums have found is found again
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # what sums have found is found again
 
     @shared_property
     def _middle(self) -> FloatArray:

@@ -7,7 +7,7 @@ the answer for a row does not depend on what comes with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import log, pi
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
@@ -50,10 +50,6 @@ STORED_DENSITY = part(
 @runtime_checkable
 class Density(Protocol):
     """A density at places X (n, D)."""
-
-    @property
-    def n_columns(self) -> int:
-        """Columns of a place."""
 
     def log_density(self, X: FloatArray) -> FloatArray:
         """(n,) log p, finite everywhere."""
@@ -210,7 +206,7 @@ class KernelDensity:
         return replace(self, rows=rows, weight=weight)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}  # what sums have found is found again
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # what sums have found is found again
 
     @shared_property
     def _kernels(self) -> Kernels:

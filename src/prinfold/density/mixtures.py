@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -189,7 +189,7 @@ class RatioDensity:
     @property
     def n_columns(self) -> int:
         """Columns of a place."""
-        return int(self.top.n_columns)
+        return int(cast(Any, self.top).n_columns)  # as every density of a file has them
 
     def __post_init__(self) -> None:
         for name in ("top", "bottom"):

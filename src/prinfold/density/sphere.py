@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log, pi
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Restricted:
     @property
     def n_columns(self) -> int:
         """Columns of a place."""
-        return int(self.density.n_columns)
+        return int(cast(Any, self.density).n_columns)  # as every density of a file has them
 
     def log_density(self, X: FloatArray) -> FloatArray:
         return self.density.log_density(X)
@@ -79,7 +79,7 @@ class SphereDensity:
     @property
     def n_columns(self) -> int:
         """Columns of a place."""
-        return int(self.density.n_columns)
+        return int(cast(Any, self.density).n_columns)  # as every density of a file has them
 
     def log_density(self, X: FloatArray) -> FloatArray:
         """(n,) log p; it integrates to 1 over the sphere."""

@@ -126,11 +126,6 @@ def mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatA
     return _placed(model, rows, parameters, apart, lambda p, fine: fine.distance(p.mean(fine), p.mode(fine)), ())
 
 
-def node_mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
-    """(n,) the same over the nodes alone: within a spacing of it, in a fifth of the time where nodes lie far apart."""
-    return _per_row(model, rows, parameters, partial(_node_mode_distance, model.surface.latent), ())
-
-
 def _node_mode_distance(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> FloatArray:
     return latent.distance(latent.mean(posterior.relative, near, posterior.total), _mode(latent, posterior, near))
 

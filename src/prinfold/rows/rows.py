@@ -187,6 +187,12 @@ def as_rows(
     return Rows(table, zero, weight, block_rows, gaps, errors)
 
 
+def choose_rows(rows: Rows, chosen: IntArray) -> Rows:
+    """Some of the rows, by number."""
+    weight, errors = (None if each is None else each[chosen] for each in (rows.weight, rows.errors))
+    return replace(rows, table=rows.table[chosen], weight=weight, errors=errors)
+
+
 def cut_for(rows: Rows, width: int) -> Rows:
     """The same rows in blocks whose derived numbers have another width."""
     return replace(rows, block_rows=_rows_per_block(rows.table, width))

@@ -33,6 +33,7 @@ from prinfold.trees.shapes import TOPOLOGIES, TreeShape, find_shape, net_of, wit
 from prinfold.trees.soft_tree import TreeProblem, TreeState, log_mixture
 from prinfold.trees.support import branch_support, weak_tips
 from prinfold.trees.ways import name_forks
+from prinfold.validation.failures import name_failures
 from prinfold.validation.settings import (
     Constraint,
     as_generator,
@@ -193,6 +194,7 @@ class PrincipalTree(PrincipalManifold):
 
     # ---------------------------------------------------------------------------------------- fitting
 
+    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the tree.

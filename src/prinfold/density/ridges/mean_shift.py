@@ -15,7 +15,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -409,4 +409,5 @@ STARTS: dict[str, Callable[[Flow, FloatArray], FloatArray]] = {"data": data_star
 
 def flows_in(flow: Flow, space: RowSpace, n_columns: int) -> bool:
     """Whether a flow, as a file has it, goes through the places of a space of so many columns."""
-    return flow.sphere == space.round and space.enter(np.zeros((1, n_columns))).shape[1] == flow.density.n_columns
+    density = cast(Any, flow.density)  # every density of a file has columns
+    return flow.sphere == space.round and space.enter(np.zeros((1, n_columns))).shape[1] == density.n_columns

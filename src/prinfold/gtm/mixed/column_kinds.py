@@ -79,7 +79,7 @@ POISSON = Family(_total_rate, _rates, _rates)
 CATEGORICAL = Family(_log_sum, _shares, _shares)
 
 
-class Kind(NamedTuple):
+class ColumnKind(NamedTuple):
     """A kind of column: its family (None of Gaussian noise), whether its cells are levels, and whether counts."""
 
     family: Family | None
@@ -87,12 +87,12 @@ class Kind(NamedTuple):
     counts: bool = False
 
 
-KINDS: dict[str, Kind] = {
-    "gaussian": Kind(None),
-    "bernoulli": Kind(BERNOULLI, levels=True),
-    "categorical": Kind(CATEGORICAL, levels=True),
-    "poisson": Kind(POISSON, counts=True),
-    "negative_binomial": Kind(POISSON, counts=True),
+KINDS: dict[str, ColumnKind] = {
+    "gaussian": ColumnKind(None),
+    "bernoulli": ColumnKind(BERNOULLI, levels=True),
+    "categorical": ColumnKind(CATEGORICAL, levels=True),
+    "poisson": ColumnKind(POISSON, counts=True),
+    "negative_binomial": ColumnKind(POISSON, counts=True),
 }
 SIZE_FACTOR = "size_factor"
 """A column that is not modelled, but says how much was looked at for the counts of its row."""
