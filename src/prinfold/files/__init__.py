@@ -319,7 +319,7 @@ def _check_complete(where: str, found: Mapping[str, Any], wanted: Sequence[str],
 
 
 def _made(where: str, make: Callable[[], Any]) -> Any:
-    """What ``make`` returns; where its parts do not fit together, an error that names the place."""
+    """Result of ``make``; where its parts do not fit together, an error that names the place."""
     try:
         return make()
     except ModelFileError as error:

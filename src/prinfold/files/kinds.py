@@ -224,7 +224,7 @@ def check_fields(owner: str, fields: Mapping[str, Any], kinds: Kinds) -> None:
 
 
 def describe(value: Any) -> str:
-    """What a field holds, in few words."""
+    """Contents of a field, in few words."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
     if value is None or isinstance(value, bool | int | float | str):

@@ -46,7 +46,7 @@ class FittedTree(NamedTuple):
 
 
 def doubt(topology: str, fit: FittedTree) -> str:
-    """What speaks against the shape that was asked for, in words; "" if nothing does."""
+    """Reasons against the shape that was asked for, in words; "" if nothing does."""
     return _check_blob(fit) or _check_sheet(fit) or _check_path(topology, fit)
 
 

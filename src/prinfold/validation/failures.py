@@ -77,7 +77,7 @@ def _refusal(estimator: Any, X: Any, reason: str) -> str:
 
 
 def _remedy(estimator: Any, X: Any) -> str:
-    """What to change: columns that are far apart, by name, or else the settings."""
+    """Advice: columns that are far apart, by name, or else the settings."""
     spreads = _column_spreads(X)
     if len(spreads) and spreads.max() > _FAR_APART * spreads.min():
         labels = column_labels(estimator, len(spreads))

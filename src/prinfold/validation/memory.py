@@ -59,7 +59,7 @@ def _left_on_machine() -> float:
 
 
 def _left_in_group() -> float:
-    """What the control group of a container leaves; pages of files that it may drop count as free."""
+    """Bytes that the control group of a container leaves; pages of files that it may drop count as free."""
     try:
         most, taken = (float((_CGROUP / f"memory.{name}").read_text(encoding="ascii")) for name in ("max", "current"))
         held = (_CGROUP / "memory.stat").read_text(encoding="ascii").split()
