@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -79,10 +80,10 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "DensityRidge-neighbors": lambda: DensityRidge(normal="neighbors", **FEW).fit(X),
     "ModeClustering-sphere": lambda: ModeClustering(space="sphere").fit(10 * X[:, :2]),
     "UKR-features": lambda: UKR(1, feature_kernel="rbf", preimage=True, init="pca", **FEW).fit(X),
-    "scaled": lambda: make_pipeline(StandardScaler(), PCA(3, whiten=True), SMALL).fit(X),
-    "scaled robustly": lambda: make_pipeline(RobustScaler(), MaxAbsScaler(), Normalizer(), SMALL).fit(X),
-    "scaled to a range": lambda: make_pipeline(SimpleImputer(), MinMaxScaler(), SMALL).fit(X),
-    "transformed": lambda: make_pipeline(PowerTransformer(), QuantileTransformer(n_quantiles=9), SMALL).fit(X),
+    "scaled": lambda: make_pipeline(StandardScaler(), PCA(3, whiten=True), clone(SMALL)).fit(X),
+    "scaled robustly": lambda: make_pipeline(RobustScaler(), MaxAbsScaler(), Normalizer(), clone(SMALL)).fit(X),
+    "scaled to a range": lambda: make_pipeline(SimpleImputer(), MinMaxScaler(), clone(SMALL)).fit(X),
+    "transformed": lambda: make_pipeline(PowerTransformer(), QuantileTransformer(n_quantiles=9), clone(SMALL)).fit(X),
 }
 MANIFOLDS = {case.name: case for case in CASES}
 NAMES = [*MANIFOLDS, *OTHERS]

@@ -385,7 +385,10 @@ class PrincipalTree(PrincipalManifold):
         check_parameters(self, self._constraints)
         graph = self.graph_
         fits = graph.points.shape[1] == self.n_features_in_ and graph.globe is None
-        require_parts({f"a graph in {self.n_features_in_} columns": fits})
+        require_parts({f"a graph_ in {self.n_features_in_} columns": fits})
+        about, frame = graph.points - self.offset_, self.components_
+        within = np.allclose(about @ frame.T @ frame, about, atol=1e-6 * np.abs(about).max(initial=1e-300))
+        require_parts({"components_ in which the graph_ lies": bool(within)})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "graph_")

@@ -21,7 +21,7 @@ from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.chart_surface import Patches, monomial_bends, monomial_slopes, monomials
 from prinfold.density.ridges.mean_shift import Flow, Status
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
-from prinfold.files import _decode, _encode
+from prinfold.files import _decode, _encode, _Source
 from prinfold.latent import Cloud
 from prinfold.numerics.radial_kernels import Gaussian
 
@@ -308,7 +308,7 @@ def test_pickles_and_files_hold_a_chart():
     found = c.nearest(X)
     arrays = {}
     body = _encode(c, "chart", arrays)
-    for again in (pickle.loads(pickle.dumps(c)), _decode(body, arrays)):
+    for again in (pickle.loads(pickle.dumps(c)), _decode(body, _Source(arrays), "chart")):
         assert_array_equal(again.nearest(X).latent, found.latent)
         assert_array_equal(again.mesh(9).vertices, c.mesh(9).vertices)
 

@@ -412,10 +412,10 @@ def test_files_hold_recipes_lists_and_names(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "match"),
     [
-        ("mixing_", np.array([0.5, 0.6]), "a share for each map"),
-        ("mixing_", np.array([1.0]), "a share for each map"),
-        ("maps_", [], "fitted GTMs of its columns"),
-        ("latent_", Atlas((grid(6, 6),)), "an atlas of its maps"),
+        ("mixing_", np.array([0.5, 0.6]), "a mixing_ that adds up to 1"),
+        ("mixing_", np.array([1.0]), r"mixing_ .* shape \(latent_.charts = 2\)"),
+        ("maps_", [], "maps_ .* of length latent_.charts = 2"),
+        ("latent_", Atlas((grid(6, 6),)), "maps_ .* of length latent_.charts = 1"),
     ],
 )
 def test_files_that_do_not_fit_together(tmp_path, name: str, value: Any, match: str):
@@ -581,7 +581,7 @@ def test_hierarchies_in_files_and_with_gaps(tmp_path):
     for levels in ({}, {"root": child, "0.7": child}, {"root": child, "0.0": child}):
         tree.levels_ = levels
         tree.save(tmp_path / "u.prinfold")
-        with pytest.raises(CorruptModelFileError, match="each below a map of another"):
+        with pytest.raises(CorruptModelFileError, match="each lies below a map of another"):
             load(tmp_path / "u.prinfold")
 
 

@@ -591,11 +591,11 @@ def test_files_hold_the_walk(tmp_path, settings: dict):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("jump_", 0.0, "a jump above 0"),
-        ("move_shares_", np.ones(3), "shares of steps that add up to 1"),
-        ("initial_", np.ones(24), "24 shares of nodes that add up to 1"),
-        ("local_moves_", np.ones(264), "steps of each node that add up to 1"),
-        ("reach_", 2, "5 shares of steps"),
+        ("jump_", 0.0, "jump_ .* must be a finite number above 0"),
+        ("move_shares_", np.ones(3), "11 move_shares_ that add up to 1"),
+        ("initial_", np.ones(24), "an initial_ that adds up to 1"),
+        ("local_moves_", np.ones(264), "local_moves_ of each node that add up to 1"),
+        ("reach_", 2, "5 move_shares_ that add up to 1"),
     ],
 )
 def test_files_that_do_not_fit_together(tmp_path, name: str, value, message: str):
