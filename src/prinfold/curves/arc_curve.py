@@ -25,6 +25,9 @@ _SAME_SHARE = 1e-12
 _FEWEST_NODES = 65
 """Fewest nodes on a polyline, whose vertices do not tell how finely to draw it."""
 
+_ROUNDING = 1e-9
+"""Share of the length of a closed curve by which a place may be off."""
+
 _EVEN_SHARE = 1e-9
 """Imbalance of rows, as a share of the length, below which both directions of a curve are equally good."""
 
@@ -206,7 +209,11 @@ def orient_curve(curve: ArcCurve, X: FloatArray, weight: FloatArray, root: Float
         curve = curve.reversed() if tilt > 0 else curve
     else:
         curve = min(curve, curve.reversed(), key=lambda way: way.vertices.tolist())
-    if root is None or not curve.closed or 2 * _arc_lengths_of_rows(curve, root[None])[0] < curve.length:
+    if root is None or not curve.closed:
+        return curve
+    # A root on the first vertex is at the beginning, whatever rounding makes of it.
+    ahead = np.mod(_arc_lengths_of_rows(curve, root[None])[0] + _ROUNDING * curve.length, curve.length)
+    if 2 * ahead < curve.length:
         return curve
     return curve.begin_at(len(curve.vertices) - 1)  # the point itself is not to be the last of all
 
