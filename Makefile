@@ -22,6 +22,10 @@ endif
 export MPLBACKEND ?= Agg
 # Read when scipy is first imported; without it scikit-learn leaves out its check of array-API input.
 test test-full test-slow test-times test-bounds test-mutants ordeal: export SCIPY_ARRAY_API := 1
+# Tests start Python many times over, and each start would compile all files anew where it may not keep what it compiled.
+unexport PYTHONDONTWRITEBYTECODE
+# Each of the workers takes neighbouring tests, so that a fit that tests of one file share is made by one of them.
+XDIST := -n $(WORKERS) --dist worksteal
 
 help:
 	@echo "make demo         fit a map of simulated pipe-flow data and look at it"
@@ -45,15 +49,15 @@ demo: $(VENV)/.demo
 SLICE ?=
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not full" $(if $(SLICE),tests/$(SLICE)) $(ARGS)
+	$(BIN)/python -m pytest $(XDIST) -m "not slow and not full" $(if $(SLICE),tests/$(SLICE)) $(ARGS)
 
 test-full: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(if $(SLICE),tests/$(SLICE)) $(ARGS)
+	$(BIN)/python -m pytest $(XDIST) -m "not slow" $(if $(SLICE),tests/$(SLICE)) $(ARGS)
 
 # Measures every test and notes which of them the quick run leaves out, in tests/full_only.txt.
 test-times: $(VENV)/.test
 	rm -rf .test-times
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" --hypothesis-profile=quick -p tools.test_times $(ARGS)
+	$(BIN)/python -m pytest $(XDIST) -m "not slow" --hypothesis-profile=quick -p tools.test_times $(ARGS)
 	$(BIN)/python tools/test_times.py
 
 # MUTANTS="m01 m02" names some of them.
@@ -70,7 +74,7 @@ BOUNDS ?= tests/numerics tests/geometry tests/gtm tests/density tests/kernel_man
 test-bounds: export NUMBA_BOUNDSCHECK := 1
 test-bounds: export NUMBA_CACHE_DIR := $(CURDIR)/.numba-bounds
 test-bounds: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(BOUNDS) $(ARGS)
+	$(BIN)/python -m pytest $(XDIST) -m "not slow" $(BOUNDS) $(ARGS)
 
 # Hostile cases for every method, as long as one likes; findings go into tests/ordeal/corpus.
 MINUTES ?= 10

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,14 @@ import prinfold
 from prinfold.methods import METHODS, manifolds
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path(prinfold.__file__).parent
+
+
+@cache
+def syntax_trees(package: Path) -> dict[str, ast.Module]:
+    """Syntax trees of all files of a package by their path within it; parsed once, since that takes seconds."""
+    paths = sorted(package.rglob("*.py"))
+    return {path.relative_to(package).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def public_objects() -> Iterator[tuple[str, Any]]:

@@ -18,7 +18,8 @@ from sklearn.preprocessing import StandardScaler
 import prinfold
 from prinfold import GTM, UKR, DensityRidge, datasets
 from prinfold import anndata as cells
-from prinfold.exceptions import InvalidParameterError, MissingExtraError, UnsupportedInputError
+from prinfold.anndata import maps
+from prinfold.exceptions import InvalidParameterError, MissingExtraError, PrinfoldWarning, UnsupportedInputError
 
 anndata = pytest.importorskip("anndata", reason="anndata is not installed")
 
@@ -87,7 +88,7 @@ def test_every_map_keeps_what_it_has(adata: Any, model: Any, key: str, scalars: 
 def test_the_table_itself_dense_or_sparse_and_in_parts(adata: Any, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     adata.X = make(adata.X)
     whole = cells.fit(adata, GTM(nodes=6, basis=3, **_FEW), use_rep="X", copy=True)
-    monkeypatch.setattr(cells, "_NUMBERS", 12 * 7)
+    monkeypatch.setattr(maps, "_NUMBERS", 12 * 7)
     parts = cells.fit(adata, GTM(nodes=6, basis=3, **_FEW), use_rep="X", copy=True)
     np.testing.assert_allclose(parts.obs["gtm_distance"], whole.obs["gtm_distance"])
     dense = np.asarray(adata.X.todense() if sparse.issparse(adata.X) else adata.X)
@@ -133,10 +134,11 @@ def test_wrong_calls_are_told(adata: Any, options: dict[str, Any], error: type[E
         cells.fit(adata, **options)
 
 
-def test_missing_components_are_told_with_what_to_run(adata: Any) -> None:
+def test_without_components_the_table_itself_is_taken_and_that_is_said(adata: Any) -> None:
     del adata.obsm["X_pca"]
-    with pytest.raises(InvalidParameterError, match=r"none yet.; run scanpy.pp.pca first, or pass use_rep='X'"):
-        cells.fit(adata)
+    with pytest.warns(PrinfoldWarning, match="no 'X_pca', so that the 12 columns of adata.X are taken"):
+        cells.fit(adata, GTM(nodes=6, basis=3, **_FEW))
+    assert adata.obsm["X_gtm"].shape == (80, 2)
 
 
 def test_tables_are_refused_and_models_must_be_fitted_to_place_cells(adata: Any) -> None:

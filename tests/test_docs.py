@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,13 @@ from tests.house import (
 
 DEFAULT = re.compile(r"\bdefault(?:\s*[=:]\s*|\s+)(.+)$")
 PUBLIC_MODULES = [name for name in prinfold.__all__ if inspect.ismodule(getattr(prinfold, name))]
-GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
+INDICES = [ROOT / "docs" / kind / "index.md" for kind in ("tutorials", "how_to", "explanation")]
+PAGES = sorted(
+    page
+    for folder in ("guide", "tutorials", "explanation", "how_to")
+    for page in (ROOT / "docs" / folder).glob("*.md")
+    if page not in INDICES
+)
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -117,7 +124,7 @@ def test_function_parameters_are_documented_as_they_are(name: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("page", [page for page in GUIDE if code_fences(page)], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in PAGES if code_fences(page)], ids=lambda page: page.stem)
 def test_the_guide_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     mpl.use("Agg")
@@ -143,10 +150,21 @@ def test_the_indices_can_be_followed_without_building_them(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
-def test_every_page_of_the_guide_is_in_its_index(page: Path) -> None:
-    index = (ROOT / "docs/guide/index.md").read_text(encoding="utf-8")
-    assert page.stem == "index" or (f"]({page.name})" in index and f"\n{page.stem}\n" in index)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_page_is_in_one_of_the_indices(page: Path) -> None:
+    """So that each is two clicks from the README, and has one place in the navigation."""
+    entries = {each: each.read_text(encoding="utf-8") for each in INDICES}
+    path = {each: os.path.relpath(page, each.parent).replace(os.sep, "/") for each in INDICES}
+    listed = [each for each in INDICES if f"]({path[each]})" in entries[each]]
+    in_navigation = [each for each in INDICES if f"\n{path[each].removesuffix('.md')}\n" in entries[each]]
+    assert len(listed) == 1
+    assert in_navigation == listed
+
+
+def test_the_readme_leads_to_every_index() -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert {f"docs/{each.parent.name}/index.md" for each in INDICES} <= set(links)
+    assert len(links) <= 15, "the rest belongs to the documentation"
 
 
 # The tester, tested.

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from prinfold.methods import METHODS, Method
-
-PACKAGE = Path(__file__).resolve().parents[1] / "src" / "prinfold"
+from tests.house import PACKAGE, ROOT, syntax_trees
 
 FLOORS = (
     ("_typing", "exceptions", "methods"),
@@ -27,7 +26,7 @@ FLOORS = (
     ("base",),
     ("basis_maps",),
     ("gtm", "pps", "kernel_manifolds", "density", "curves", "surfaces", "trees", "som", "applications"),
-    ("select",),
+    ("select", "expression"),
     ("plot",),
     ("explorer",),
     ("notebook",),
@@ -116,14 +115,15 @@ def noun(module: str) -> str:
 
 
 def read_imports(package: Path) -> list[Import]:
-    paths = {}
-    for path in sorted(package.rglob("*.py")):
-        parts = path.relative_to(package.parent).with_suffix("").parts
-        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    trees = {
+        ".".join((package.name, *Path(name).with_suffix("").parts)): tree
+        for name, tree in syntax_trees(package).items()
+    }
+    modules = {name.removesuffix(".__init__") for name in trees}
     found = []
-    for module, path in paths.items():
-        collector = _Collector(module, is_package=path.name == "__init__.py", modules=set(paths))
-        collector.visit(ast.parse(path.read_text(encoding="utf-8"), filename=str(path)))
+    for name, tree in trees.items():
+        collector = _Collector(name.removesuffix(".__init__"), is_package=name.endswith(".__init__"), modules=modules)
+        collector.visit(tree)
         found += collector.found
     return found
 
@@ -198,7 +198,7 @@ def test_every_arrow_between_families_is_used() -> None:
     assert set(ARROWS) <= used
 
 
-@pytest.mark.parametrize("root", [PACKAGE, PACKAGE.parents[1] / "tests"], ids=["src", "tests"])
+@pytest.mark.parametrize("root", [PACKAGE, ROOT / "tests"], ids=["src", "tests"])
 def test_no_folder_is_crowded(root: Path) -> None:
     folders = {path.parent for path in root.rglob("*.py")}
     crowded = {str(each.relative_to(root)): n for each in folders if (n := len(list(each.glob("*.py")))) > MOST_MODULES}
@@ -207,10 +207,10 @@ def test_no_folder_is_crowded(root: Path) -> None:
 
 def test_a_class_name_means_one_thing() -> None:
     places: dict[str, set[str]] = defaultdict(set)
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in syntax_trees(PACKAGE).items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                places[node.name].add(path.relative_to(PACKAGE).as_posix())
+                places[node.name].add(path)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 

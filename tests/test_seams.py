@@ -10,12 +10,19 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "src" / "prinfold"
+from tests.house import PACKAGE, syntax_trees
 
 MOST_VERBS = 8
 
 # Folders that draw: a picture differs by kind of latent space, and by how that is laid out on paper.
 DRAWING = {"plot", "explorer", "reporting", "notebook"}
+
+# Files that define a seam, whose verbs say what they take and give; those that cannot, with the reason for each.
+TYPED = {
+    *("gtm/noise/protocol.py", "gtm/trainers/trainers.py", "gtm/model.py", "basis_maps/bases.py", "latent/base.py"),
+    *("geometry/domain.py", "density/densities.py", "numerics/radial_kernels.py", "loops/stopping_rules.py"),
+}
+UNTYPED = {("Noise", "restore"): "a file holds whatever it holds, which is checked here"}
 
 # Words that stand for one variant of a seam, as the last part of what is asked.
 NOUNS = {
@@ -45,6 +52,7 @@ BY_TYPE = {
     ("gtm/noise/recipes.py", "Sphere"): "how many functions are few depends on the space",
     ("gtm/starts/first_parameters.py", "Lattice"): "loops are placed on axes that close, which lattices alone have",
     ("gtm/partial_fit.py", "Online"): "the step rule of a stream is that of the trainer, where it has one",
+    ("gtm/trainers/stream_memory.py", "Statistics"): "sums of isotropic noise alone lack what rows with gaps need",
     ("pps/estimator.py", "OrientedNoise"): "a clamping of 1 is the GTM, with its own noise",
     ("datasets/surface.py", "UnitSphere"): "true surfaces are sampled on a box or on the sphere",
 }
@@ -84,8 +92,7 @@ class House:
 
     @classmethod
     def of(cls, package: Path) -> House:
-        paths = (path for path in sorted(package.rglob("*.py")))
-        trees = {path.relative_to(package).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+        trees = syntax_trees(package)
         nodes = ((file, node) for file, tree in trees.items() for node in ast.walk(tree))
         return cls({node.name: Class(file, node) for file, node in nodes if isinstance(node, ast.ClassDef)}, trees)
 
@@ -116,6 +123,15 @@ class House:
     def crowded(self) -> dict[str, int]:
         held = self.protocols
         return {name: len(verbs) for name, verbs in held.items() if len(verbs) > MOST_VERBS}
+
+    def untyped(self, files: set[str]) -> set[tuple[str, str]]:
+        """Verbs of the protocols of some files that take or give ``Any``."""
+        verbs = ((name, each) for name in self.protocols for each in self.classes[name].node.body)
+        return {
+            (name, ast.unparse(each.target) if isinstance(each, ast.AnnAssign) else each.name)
+            for name, each in verbs
+            if self.classes[name].file in files and "Any" in _names_in_types(each)
+        }
 
     def asked_by_name(self) -> set[tuple[str, str]]:
         """Literal names that ``hasattr`` and ``getattr`` look for on a variant."""
@@ -154,6 +170,14 @@ class House:
             yield from ((file, call) for call in found)
 
 
+def _names_in_types(node: ast.stmt) -> set[str]:
+    """Names in the types of a field, or in those that a method takes and gives."""
+    types = [node.annotation] if isinstance(node, ast.AnnAssign) else []
+    if isinstance(node, ast.FunctionDef):
+        types = [node.returns, *(each.annotation for each in ast.walk(node.args) if isinstance(each, ast.arg))]
+    return {part.id for each in types if each for part in ast.walk(each) if isinstance(part, ast.Name)}
+
+
 def _is_type(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "type"
 
@@ -174,6 +198,10 @@ def test_no_protocol_has_more_than_eight_verbs(house: House) -> None:
 def test_the_protocols_of_the_seams_are_seen(house: House) -> None:
     assert house.protocols.keys() >= {"Domain", "Density", "Profile", "BoundBasis", "LatentSpace", "Target", "RowSpace"}
     assert house.variants >= {"Box", "Sphere", "KernelDensity", "Gaussian", "BoundProcess", "GramTarget", "Globe"}
+
+
+def test_verbs_of_the_seams_are_typed(house: House) -> None:
+    assert house.untyped(TYPED) == set(UNTYPED)
 
 
 def test_variants_are_asked_by_name_where_that_is_listed_only(house: House) -> None:
@@ -240,6 +268,13 @@ def test_a_made_up_house(tmp_path: Path) -> None:
 def test_a_question_is_seen(tmp_path: Path, text: str, found: tuple[str, str]) -> None:
     house = build(tmp_path, other=text)
     assert house.asked_by_name() | house.asked_by_type() == {found}
+
+
+def test_a_verb_of_any_type_is_seen(tmp_path: Path) -> None:
+    verbs = ("age: Any", "name: str", "def walk(self, to: list[Any]): ...", "def eat(self) -> Any: ...")
+    house = build(tmp_path, other="\n    ".join(("class Ox(Protocol):", *verbs)))
+    assert house.untyped({"other/module.py"}) == {("Ox", "age"), ("Ox", "walk"), ("Ox", "eat")}
+    assert house.untyped({"seam/module.py"}) == set()
 
 
 @pytest.mark.parametrize("folder", ["gtm", "other"])

@@ -2,8 +2,8 @@
 
 As a plugin (``pytest -p tools.test_times``) it writes a line for each test into ``.test-times``; run as a program it
 makes ``tests/full_only.txt`` of them: functions that take longer, all their cases together, than ``LIMIT``. One case of
-each stays in the quick run where it takes little. Oracles, which say what is right by other means, and the theorems of
-``tests/properties``, which choose their own cases, are never on it.
+each stays in the quick run where it takes little. Oracles, which say what is right by other means, tests of messages,
+and the theorems of ``tests/properties``, which choose their own cases, are never on it.
 """
 
 from __future__ import annotations
@@ -12,19 +12,28 @@ import os
 import re
 import time
 from collections import defaultdict
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
+import pytest
 from numba.core import event
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER, LIST = ROOT / ".test-times", ROOT / "tests" / "full_only.txt"
 
-LIMIT, SHARE = 0.35, 0.5
-"""Seconds of processor time, children included, that a function may take; share of it that one case may take."""
+LIMIT, SHARE, CHEAP = 0.2, 0.5, 0.02
+"""Seconds of processor time, children included, that a function may take; share of it that one case may take; a mean of
+all cases below which all of them stay, however many."""
 
 KEPT = ("tests/oracles/", "tests/properties/", "tests/test_layers.py", "tests/test_methods.py")
-ORACLE = re.compile("brute_force|dense_normals|definition|defined_to_be|all_pairs|best_there_is|integrals|expectation")
-"""Files whose tests are never left out, and words in the names of tests that say what is right by other means."""
+ORACLE = re.compile(
+    "brute_force|definition|defined_to_be|all_pairs|best_there_is|integrals|expectation|derivative|jacobian"
+    "|dense|published|either_way|is_the_batch|kernel_is|kernels_own|like_the_chain"
+)
+MESSAGE = re.compile("refused|_told|_named|_said|words|advice|one_line")
+"""Files whose tests are never left out, and words in the names of tests that never are: those that say what is right by
+other means, and those about what a message says."""
 
 
 class Compilation(event.Listener):
@@ -46,12 +55,22 @@ class Compilation(event.Listener):
             self.seconds += time.process_time() - self._began
 
 
-_compilation, _began = Compilation(), dict[str, float]()
+_compilation, _began, _shared = Compilation(), dict[str, float](), [0.0]
 
 
 def _time() -> float:
-    """Processor time of this process and its children, but for compilation here."""
-    return sum(os.times()[:4]) - _compilation.seconds
+    """Processor time of this process and its children, but for compilation here and fixtures that tests share."""
+    return sum(os.times()[:4]) - _compilation.seconds - _shared[0]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
+    """A fixture of a module or session falls to the test that comes first; without that, another would make it."""
+    began = _time()
+    made = yield
+    if fixturedef.scope != "function":
+        _shared[0] += _time() - began
+    return made
 
 
 def pytest_configure() -> None:
@@ -79,12 +98,14 @@ def expensive_functions(lines: list[str], limit: float = LIMIT) -> dict[str, str
     """
     cases: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for line in lines:
-        seconds, _, nodeid = line.partition("\t")
+        took, _, nodeid = line.partition("\t")
         name, _, case = nodeid.partition("[")
-        cases[name][case.removesuffix("]")] += float(seconds)  # the process that hands out tests has some of it
+        cases[name][case.removesuffix("]")] += float(took)  # the process that hands out tests has some of it
     found = {}
     for name, each in sorted(cases.items()):
-        if sum(each.values()) >= limit and not (name.startswith(KEPT) or ORACLE.search(name)):
+        seconds = sum(each.values())
+        kept = name.startswith(KEPT) or ORACLE.search(name) or MESSAGE.search(name) or seconds < CHEAP * len(each)
+        if seconds >= limit and not kept:
             least = min(each, key=lambda case: (each[case], case))
             found[name] = least if each[least] < SHARE * limit else ""
     return found

@@ -13,6 +13,7 @@ _OTHERS = {
     "AdaptiveDensity": "density.adaptive",
     "AlignedNoise": "gtm.noise.recipes",
     "Blocks": "rows.blocks",
+    "Checkpoint": "base.checkpoint",
     "Choice": "select",
     "Comparison": "select",
     "Contour": "kernel_manifolds.domain_thresholds",
@@ -48,13 +49,14 @@ _OTHERS = {
 }
 """Public names that are no methods, by the module that defines them; methods are in the register."""
 
-_MODULES = ("anndata", "datasets", "exceptions", "latent", "metrics", "plot")
+_MODULES = ("anndata", "datasets", "exceptions", "expression", "latent", "metrics", "plot")
 
 if TYPE_CHECKING:
-    from prinfold import anndata, datasets, exceptions, latent, metrics, plot
+    from prinfold import anndata, datasets, exceptions, expression, latent, metrics, plot
     from prinfold.applications.landscape_estimators import GTMClassifier, GTMRegressor
     from prinfold.applications.monitor import SurfaceMonitor
     from prinfold.applications.nearest_surface import NearestSurfaceClassifier
+    from prinfold.base.checkpoint import Checkpoint
     from prinfold.basis_maps.bases import GaussianBasis, HarmonicBasis
     from prinfold.basis_maps.elastic_net import ElasticNetBasis
     from prinfold.basis_maps.gaussian_process import GaussianProcess
@@ -103,6 +105,7 @@ __all__ = [
     "AdaptiveDensity",
     "AlignedNoise",
     "Blocks",
+    "Checkpoint",
     "Choice",
     "Comparison",
     "Contour",
@@ -154,6 +157,7 @@ __all__ = [
     "denoise_signal",
     "exceptions",
     "explore",
+    "expression",
     "latent",
     "load",
     "metrics",

@@ -146,6 +146,10 @@ class NotStorableError(ModelFileError, TypeError):
     """The model holds something that a file of numbers and JSON cannot hold, such as a function."""
 
 
+class CheckpointError(PrinfoldError, ValueError):
+    """The file holds the checkpoint of another training, or none."""
+
+
 class NotWrittenError(PrinfoldError, OSError):
     """A file could not be written; what was there before is as it was."""
 

@@ -92,7 +92,6 @@ for _method in (
         compared_settings=(
             {},
             _EVIDENCE,
-            {**_EVIDENCE, "init": "isomap"},
             {"width": 0.5, "regularization": 1e-3},
             {"width": 2.0, "regularization": 1.0},
         ),
@@ -159,7 +158,6 @@ for _method in (
         cites=("chang2001", "bishop1998gtm"),
         surface="basis",
         takes_blocks=True,
-        compared_settings=({}, {"init": "isomap"}),
     ),
     Method(
         "UKR",

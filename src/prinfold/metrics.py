@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from scipy.stats import rankdata
 
 from prinfold._typing import BoolArray, FloatArray, IntArray, Mesh
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
@@ -23,11 +24,13 @@ from prinfold.validation.parameter_docs import fill_parameter_docs
 
 __all__ = [
     "Alignment",
+    "Confounding",
     "Orthogonality",
     "Roughness",
     "align",
     "angle_sum",
     "area",
+    "confounding",
     "continuity",
     "grid_error",
     "length",
@@ -424,3 +427,70 @@ def _quantile(values: FloatArray, weight: FloatArray, level: float) -> float:
 def _simplex_error(X: FloatArray, vertices: FloatArray, faces: IntArray, sample_weight: FloatArray | None) -> float:
     foot = nearest_on_simplices(_table(X, "X"), _table(vertices, "vertices"), faces)
     return _mean(foot.squared_distance, sample_weight)
+
+
+class Confounding(NamedTuple):
+    """Shares, from 0 to 1, of the variance of times and of that between branches that another column explains."""
+
+    pseudotime: float
+    branch: float
+
+
+def confounding(pseudotime: FloatArray, branch: IntArray, column: FloatArray) -> Confounding:
+    """How much of a trajectory a column explains that should have nothing to do with it, such as a batch.
+
+    Times are ranked. Groups explain the variance between their means, ω² = 1 − (SS_within/(n − k))/(SS_total/(n − 1));
+    numbers are ranked as well, and explain the squared correlation, corrected likewise. For branches the same is
+    asked of the indicator of each, and the shares are averaged by the variance of these.
+
+    Parameters
+    ----------
+    pseudotime : array of shape (n,)
+    branch : array of shape (n,)
+        Branch of each row.
+    column : array of shape (n,)
+        Numbers, or names of groups.
+
+    Returns
+    -------
+    Confounding
+        ``pseudotime`` and ``branch``; 0 where the column explains no more than chance would.
+    """
+    time, column, names = rankdata(pseudotime), np.asarray(column), np.asarray(branch)
+    if not len(time) == len(column) == len(names) or len(time) < 3:
+        raise InvalidDataError(
+            f"times, branches and the column need one entry for each of at least three rows; got {len(time)}, "
+            f"{len(names)} and {len(column)}"
+        )
+    if column.dtype.kind == "f" and not np.isfinite(column).all():
+        raise InvalidDataError("the column has cells that are missing or infinite; leave out their rows")
+    design = _explaining_columns(column)
+    marks = (names[:, None] == np.unique(names)).astype(float)
+    spread = marks.var(axis=0)
+    if spread.sum() == 0 or design.shape[1] == 0:
+        return Confounding(_explained(design, time), 0.0)
+    return Confounding(
+        _explained(design, time),
+        float(np.average([_explained(design, mark) for mark in marks.T], weights=spread)),
+    )
+
+
+def _explaining_columns(column: FloatArray) -> FloatArray:
+    """(n, k − 1) ranks of numbers, or indicators of groups, about their means and orthonormal."""
+    if column.dtype.kind in "fiu" and len(np.unique(column)) > 2:
+        made = rankdata(column)[:, None]
+    else:
+        made = (column[:, None] == np.unique(column)[1:]).astype(float)
+    made = made - made.mean(axis=0)
+    kept = np.linalg.svd(made, full_matrices=False)
+    return np.asarray(kept[0][:, kept[1] > _RANK_TOLERANCE * max(kept[1].max(initial=0.0), 1.0)])
+
+
+def _explained(design: FloatArray, target: FloatArray) -> float:
+    """Share of the variance of a target (n,) that orthonormal columns explain, corrected for their number."""
+    about = target - target.mean()
+    total, (n, k) = float(about @ about), design.shape
+    if total == 0 or k == 0 or n - k - 1 <= 0:
+        return 0.0
+    left = total - float(np.square(design.T @ about).sum())
+    return float(max(0.0, 1.0 - (left / (n - k - 1)) / (total / (n - 1))))

@@ -279,13 +279,3 @@ def test_a_wide_sparse_table_is_never_filled_in_whole():
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < 0.3 * 700 * 12_000 * 8
-
-
-def test_the_heaviest_row_holds_what_it_holds(rng):
-    X, weight = rng.normal(size=(50, 3)), rng.uniform(size=50)
-    X[17] *= 20.0
-    squares = weight * np.square(X).sum(axis=1)
-    row, share = initialise.heaviest_row(as_rows(X, np.zeros(3), weight))
-    assert row == squares.argmax()
-    assert share == pytest.approx(squares.max() / squares.sum())
-    assert initialise.heaviest_row(as_rows(np.zeros((4, 2)), np.zeros(2)))[1] == 0.0

@@ -22,7 +22,8 @@ from prinfold.cli import demo as demo_module
 from prinfold.exceptions import FoldWarning
 from tests.house import run_fences
 
-FILES = {"map.png", "stretch.png", "learning_curve.png", "model.prinfold", "coordinates.csv", "data.csv"}
+PICTURES = {"map.png", "magnification.png", "learning_curve.png"}
+FILES = PICTURES | {"map.html", "report.html", "model.prinfold", "coordinates.csv", "data.csv"}
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +54,24 @@ def test_the_demo_leaves_its_files(demo: tuple[Path, str, str]) -> None:
         assert image.std() > 0.01
 
 
+def test_the_pages_have_the_names_of_columns_and_classes(demo: tuple[Path, str, str]) -> None:
+    folder, said, errors = demo
+    data = datasets.make_pipe_flow(120, rng=3)
+    for name in ("map.html", "report.html"):
+        page = (folder / name).read_text(encoding="utf-8")
+        assert [each for each in (*data.feature_names, *data.class_names) if each not in page] == []
+    assert f"open {Path('a/b/map.html')} " in said
+    assert errors == ""
+
+
 def test_the_demo_says_what_it_found(demo: tuple[Path, str, str]) -> None:
     folder, said, errors = demo
     model, data = prinfold.load(folder / "model.prinfold"), datasets.make_pipe_flow(120, rng=3)
     for words in (
         "120 × 12",
-        f"{model.score(data.X):.3f}",
-        f"{model.score(datasets.make_pipe_flow(120, rng=4).X):.3f}",
-        f"{model.projection_error(data.X):.5f}",
+        f"{model.score(data.table):.3f}",
+        f"{model.score(datasets.make_pipe_flow(120, rng=4).table):.3f}",
+        f"{model.projection_error(data.table):.5f}",
         str(model.n_iter_),
         model.stop_reason_.plain,
     ):
@@ -84,10 +95,10 @@ def test_the_table_of_coordinates_is_the_model(demo: tuple[Path, str, str]) -> N
     def column(*names: str) -> np.ndarray:
         return np.array([[float(line[name]) for name in names] for line in table])
 
-    np.testing.assert_allclose(column("latent_1", "latent_2"), model.transform(data.X), atol=1e-8)
-    np.testing.assert_allclose(column("mode_1", "mode_2"), model.posterior_mode(data.X))
-    np.testing.assert_allclose(column("mode_distance")[:, 0], model.mode_distance(data.X), atol=1e-7)
-    np.testing.assert_allclose(column("log_likelihood")[:, 0], model.score_samples(data.X), rtol=1e-7)
+    np.testing.assert_allclose(column("latent_1", "latent_2"), model.transform(data.table), atol=1e-8)
+    np.testing.assert_allclose(column("mode_1", "mode_2"), model.posterior_mode(data.table))
+    np.testing.assert_allclose(column("mode_distance")[:, 0], model.mode_distance(data.table), atol=1e-7)
+    np.testing.assert_allclose(column("log_likelihood")[:, 0], model.score_samples(data.table), rtol=1e-7)
     assert data.labels is not None
     assert [line["class"] for line in table] == [data.class_names[label] for label in data.labels]
 
@@ -99,8 +110,7 @@ def test_what_to_try_next_works(demo: tuple[Path, str, str], tmp_path: Path, mon
     page = tmp_path / "next.md"
     page.write_text("```python\n" + "\n".join(line[4:] for line in code.splitlines()) + "\n```\n", encoding="utf-8")
     assert run_fences(page)["model"].n_features_in_ == 12
-    for picture in ("new.png", "one.png"):
-        assert plt.imread(picture).std() > 0.01
+    assert plt.imread("new.png").std() > 0.01
 
 
 def test_the_command_to_try_next_can_be_typed(demo: tuple[Path, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +120,8 @@ def test_the_command_to_try_next_can_be_typed(demo: tuple[Path, str, str], monke
     monkeypatch.chdir(here)
     (line,) = [line.strip() for line in said.splitlines() if "--rows 5000" in line]
     called, _, words = line.replace("--rows 5000", "--rows 30").replace("larger", "smaller").partition(" demo ")
-    assert Path(shlex.split(called)[0]).resolve() == Path(sys.executable).resolve()
+    first = shlex.split(called)[0]
+    assert Path(shutil.which(first) or first).resolve() == Path(sys.executable).resolve()
     assert shlex.split(called)[1:] == ["-m", "prinfold"]
     assert cli.main(["demo", *shlex.split(words)]) == 0
     assert {path.name for path in (here / "smaller").iterdir()} == FILES

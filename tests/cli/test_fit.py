@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -419,7 +421,10 @@ def test_a_program_gets_errors_too(folder: Path, call: Call) -> None:
     assert said.complaint.startswith("prinfold fit: error: there is no file no.csv")
 
 
-def test_an_interrupt_keeps_what_there_is(table: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_there_is(
+    number: int, table: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from prinfold.loops import fixed_point
 
     steps = iter(range(10**6))
@@ -427,7 +432,7 @@ def test_an_interrupt_keeps_what_there_is(table: Path, call: Call, monkeypatch: 
 
     def stop() -> float:
         if next(steps) == 5:
-            raise KeyboardInterrupt
+            signal.raise_signal(number)
         return measure()
 
     monkeypatch.setattr(fixed_point, "perf_counter", stop)
@@ -435,6 +440,17 @@ def test_an_interrupt_keeps_what_there_is(table: Path, call: Call, monkeypatch: 
     assert said.code == 130
     assert said.json["interrupted"] is True
     assert prinfold.load("data.prinfold").n_iter_ == said.json["iterations"]
+
+
+def test_a_checkpoint_is_taken_up_by_the_same_command_and_refused_by_another(table: Path, call: Call) -> None:
+    words = ("fit", "data.csv", "--checkpoint", "fit.checkpoint", "--force")
+    first, again = call(*words, *QUICK), call(*words, *QUICK)
+    assert (first.code, again.code) == (0, 0)
+    seconds = re.compile(r"[0-9.]+ s\b")
+    assert seconds.sub("", first.out) == seconds.sub("", again.out)
+    other = call(*words, *QUICK, "--set", "width=2")
+    assert other.code == 1
+    assert "is the checkpoint of a fit with width=1.0, and this one has width=2" in other.complaint
 
 
 def test_an_interrupt_elsewhere_is_not_a_traceback(table: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

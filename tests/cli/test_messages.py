@@ -17,14 +17,14 @@ from prinfold.cli.methods import settings
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidParameterError, Message
 from prinfold.methods import METHODS
 from tests.cli.conftest import QUICK, Said, csv_text, numbers
+from tests.house import PACKAGE, syntax_trees
 
 Call = Callable[..., Said]
-SOURCE = Path(prinfold.__file__).parent
 NOT_FITTED_HERE = {"applications", "cli", "datasets", "notebook", "plot"}
 """Folders whose messages are for people who write Python: no command fits what they have, or they are the commands."""
 
 PYTHON_ONLY = {
-    "anndata.py": "tables in memory",
+    "anndata/cells.py": "tables in memory",
     "criteria.py": "select and its criteria",
     "select/__init__.py": "the same",
     "signals.py": "denoise_signal",
@@ -76,11 +76,9 @@ def test_advice_in_options(message: str, options: str) -> None:
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
     """Every function of the methods and what they share, with the name of its file."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        if path.relative_to(SOURCE).parts[0] not in NOT_FITTED_HERE:
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.FunctionDef):
-                    yield path.relative_to(SOURCE).as_posix(), node
+    for path, tree in syntax_trees(PACKAGE).items():
+        if path.split("/")[0] not in NOT_FITTED_HERE:
+            yield from ((path, node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 
 def texts(nodes: list[ast.stmt]) -> Iterator[str]:

@@ -128,7 +128,9 @@ def test_numbers_and_masks_are_kept_in_model_files(root, half, tmp_path):
         (np.zeros(120, dtype=bool), "root is a mask that marks no row. Mark the rows"),
         ([0.5], "root must be a row of 2 finite numbers"),
         ([np.nan, 0.0], "root must be a row of 2 finite numbers"),
-        (np.zeros((120, 2)), "root must be a row of 2 finite numbers.*or the number of a row, or a mask"),
+        (np.zeros((120, 3)), "root must be a row of 2 finite numbers.*or the number of a row, or a mask"),
+        (np.full(120, 2.5), "a score to follow must differ between rows"),
+        (np.full(120, np.nan), "one finite number for each row, but 120 of 120 are NaN"),
         (["a", "b"], "root must be a row of 2 finite numbers"),
     ],
 )
@@ -139,6 +141,6 @@ def test_a_beginning_that_is_no_row_is_refused(root, words, half):
 
 @pytest.mark.parametrize("root", ["first", -1, 2.0, True])
 def test_a_beginning_of_another_kind_is_refused(root, half):
-    words = "root must be None, a whole number of at least 0 or a row of numbers.*or a mask of the rows, got"
+    words = "root must be None, a whole number of at least 0 or a row of numbers.*or a mask or a score of the rows, got"
     with pytest.raises(InvalidParameterError, match=words):
         PrincipalCurve(root=root).fit(half[0])

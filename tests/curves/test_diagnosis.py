@@ -90,7 +90,7 @@ def test_a_curve_that_comes_back_beside_itself_winds():
     back = ArcCurve.through(np.vstack([t * [4.0, 0.0], t[::-1] * [4.0, 0.0] + [0.0, 0.35]]))
     rows = np.random.default_rng(0).uniform([0, -0.175], [4, 0.525], size=(800, 2))
     (words,) = said(back, rows)
-    assert "beside another part of itself" in words
+    assert "doubles back over" in words
     assert said(back, about(back, noise=0.03)) == [], "where rows are as narrow as that it is a hairpin"
 
 

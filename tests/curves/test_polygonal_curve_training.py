@@ -23,6 +23,7 @@ from prinfold.curves.polygonal_curve_training import (
 )
 from prinfold.curves.polygonal_penalty import bending, bending_value
 from prinfold.curves.polygonal_starts import is_straight, smooth_curve, supported_part, vertices_along
+from prinfold.loops import Listeners
 from prinfold.numerics.polylines import nearest_on_polyline_reference
 
 closing = pytest.mark.parametrize("closed", [False, True])
@@ -213,7 +214,7 @@ def test_no_chain_on_the_way_is_longer_than_it_may_be(limit, closed):
         start,
         max_iter=200,
         tol=1e-3,
-        listeners=[lambda at: lengths.append(chain_length(at.state.vertices, closed))],
+        listeners=Listeners((lambda at: lengths.append(chain_length(at.state.vertices, closed)),)),
     )
     assert max(lengths) <= limit * (1 + 1e-12)
     assert lengths[-1] > 0.99 * limit, "as long as it may be, since rows are far away"

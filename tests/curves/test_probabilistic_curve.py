@@ -80,7 +80,7 @@ def test_thin_responsibilities_are_sparse(model):
     whole, thin = model.responsibilities(DATA.X), model.responsibilities(DATA.X, threshold=1e-3)
     assert sparse.issparse(thin)
     np.testing.assert_array_equal(thin.toarray(), np.where(whole > 1e-3, whole, 0.0))
-    with pytest.raises(InvalidParameterError, match="threshold must be a finite number of at least 0, got -1"):
+    with pytest.raises(InvalidParameterError, match="threshold must be None or a number above 0 and below 1, got -1"):
         model.responsibilities(DATA.X, threshold=-1)
 
 

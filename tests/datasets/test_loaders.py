@@ -23,6 +23,7 @@ CRABS = (
 FILES = {"load_glass": "glass.csv.gz", "load_diabetes": "pima.csv.gz", "load_crabs": "crabs.csv.gz"}
 FILES |= {"load_oil_flow": "oil_flow.npz", "load_usps_twos": "usps_twos.npz"}
 FILES |= {"load_galaxies": "sdss_galaxies_z005.csv.gz", "load_gps_traces": "gps_athens_small.csv.gz"}
+FILES |= {"load_myeloid": "paul15_tradeseq.npz"}
 SKY = "slice,ra,dec,z\nz0.05,146.5,-0.75,0.0525\nz0.05,12.25,68.5,0.0515\n"
 GPS = "trip,x,y,t\n0,3,4,10\n0,10,1,40\n5,-3,-4,9\n"
 ROADS = "x1,y1,x2,y2\n0,0,20,0\n0,0,0,9\n"
@@ -131,6 +132,16 @@ def test_galaxies_are_read_in_degrees(tmp_path: Path) -> None:
     assert data.feature_names == ("ra", "dec", "z")
 
 
+def test_myeloid_cells_are_counts_with_kinds(tmp_path: Path) -> None:
+    kinds = np.array(["Monocytes", "Erythrocyte", "Monocytes"])
+    counts = np.array([[3, 0], [1, 7], [2, 2]], dtype=np.uint16)
+    np.savez(tmp_path / "paul15_tradeseq.npz", counts=counts, celltype=kinds, genes=np.array(["Mpo", "Car2"]))
+    data = datasets.load_myeloid(tmp_path)
+    np.testing.assert_array_equal(data.X, counts)
+    assert data.feature_names == ("Mpo", "Car2")
+    assert data.names.tolist() == kinds.tolist()
+
+
 def test_gps_traces_come_with_their_roads(tmp_path: Path) -> None:
     write(tmp_path, "gps_athens_small.csv.gz", GPS)
     with pytest.raises(DataNotFoundError, match="Set PRINFOLD_DATA to a folder that holds gps_athens_small_osm_segm"):
@@ -230,6 +241,9 @@ def test_real_galaxies_and_traces_have_their_known_sizes(data_folder: Path) -> N
     galaxies = datasets.load_galaxies(data_folder).X
     assert galaxies.shape == (22709, 3)
     assert ((galaxies[:, 2] > 0.05) & (galaxies[:, 2] < 0.055)).all()
+    cells = datasets.load_myeloid(data_folder)
+    assert cells.X.shape == (2660, 240)
+    assert np.bincount(cells.labels).tolist() == [369, 1095, 216, 68, 559, 167, 186]
     traces = datasets.load_gps_traces(data_folder)
     assert traces.X.shape == (2840, 2)
     assert len(np.unique(traces.labels)) == 129

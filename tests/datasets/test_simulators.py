@@ -136,6 +136,18 @@ def test_closed_curves_differ_by_seed_and_are_about_a_unit_from_the_middle() -> 
     assert np.mean(np.square(size)) == pytest.approx(1.0, rel=0.15)
 
 
+def test_a_pass_goes_round_once_and_differs_from_the_others() -> None:
+    data = datasets.make_cycles(200, noise=0.0, n_cycles=4, variation=0.2, rng=0)
+    ends = np.cumsum(data.lengths)
+    for end, n in zip(ends, data.lengths, strict=True):
+        step = np.diff(data.latent[end - n : end, 0]) % (2 * np.pi)
+        np.testing.assert_allclose(step, 2 * np.pi / n)
+    means = np.array([part.mean(axis=0) for part in np.split(data.X, ends[:-1])])  # the shifts
+    assert np.sqrt(np.square(means).sum(axis=1)).mean() == pytest.approx(0.2, rel=0.3)
+    same = datasets.make_cycles(200, noise=0.0, variation=0.0, rng=0)
+    np.testing.assert_allclose(same.X, same.surface.point(same.latent))
+
+
 def test_a_function_may_choose_the_latent_coordinates() -> None:
     surface = datasets.make_circle(5, rng=0).surface
     data = datasets.simulate(surface, 4, 0.0, "normal", 0, sampling=lambda n, rng: np.arange(n)[:, None] / 2)
@@ -166,6 +178,8 @@ def test_a_function_may_choose_the_latent_coordinates() -> None:
         (lambda: datasets.make_knot(radii=(0.5, 0.5)), r"needs radii R > r .* got radii=\(0.5, 0.5\)"),
         (lambda: datasets.make_knot(n_features=2), "n_features must be at least 3; got 2"),
         (lambda: datasets.make_closed_curve(n_features=1), "needs two columns and one harmonic at least; got 1 and 4"),
+        (lambda: datasets.make_cycles(5, n_cycles=6), "a row for each pass; got .* n_cycles=6, n_samples=5"),
+        (lambda: datasets.make_cycles(variation=-1.0), "finite and at least 0; got noise=0.02, variation=-1"),
         (lambda: datasets.make_half_circle(radius=np.inf), "radius must be positive and finite"),
         (lambda: datasets.make_zigzag(n_teeth=0), "n_teeth must be positive"),
         (lambda: datasets.make_epitrochoid(rolling=0.0), "rolling must be positive"),

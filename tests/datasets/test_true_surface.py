@@ -34,6 +34,7 @@ SIMULATORS = {
     "knot": datasets.make_knot,
     "cinquefoil in 6-D": lambda **k: datasets.make_knot(windings=(2, 5), n_features=6, **k),
     "closed curve": datasets.make_closed_curve,
+    "cycles": lambda **k: datasets.make_cycles(n_features=5, variation=0.0, **k),
     "uneven circle": lambda **k: datasets.make_circle(concentration=2.0, **k),
     "poses": lambda **k: datasets.make_poses(n_pixels=6, **k),
     "ring torus": datasets.make_torus,

@@ -108,7 +108,11 @@ def test_the_functionals_of_the_plugin_are_sums_of_derivatives():
 def test_plain_likelihood_is_moved_by_three_outliers_and_the_robust_one_hardly():
     curve = datasets.make_spiral(500, 0.04, "normal", 0).X
     worse = np.concatenate([curve, [[4.0, 4.0], [-3.0, 5.0], [5.0, -2.0]]])
-    for name, least, most in (("plain_likelihood", 3.0, np.inf), ("likelihood", 0.95, 1.05), ("auto", 0.9, 1.1)):
+    for name, least, most in (
+        ("plain_likelihood", 3.0, np.inf),
+        ("likelihood", 0.95, 1.05),
+        ("wide_likelihood", 0.9, 1.1),
+    ):
         assert least < of(BANDWIDTHS[name], worse) / of(BANDWIDTHS[name], curve) < most
 
 
@@ -132,7 +136,7 @@ def test_kernels_are_wider_where_rows_are_sparse():
 def test_no_kernel_covers_all_others():
     rows = np.concatenate([np.random.default_rng(0).normal(size=(100, 2)), [[1e6, 0.0]]])
     found = of(BANDWIDTHS["neighbors"], rows)
-    assert found[-1] == pytest.approx(4 * of(BANDWIDTHS["auto"], rows))
+    assert found[-1] == pytest.approx(4 * of(BANDWIDTHS["wide_likelihood"], rows))
 
 
 def test_ridges_want_wider_kernels_the_more_rows_there_are():

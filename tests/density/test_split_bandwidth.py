@@ -46,7 +46,8 @@ def test_what_is_missing_counts_as_much_as_what_is_too_much():
 def test_narrow_kernels_are_not_rewarded_nor_wide_ones(make):
     X = make(120, rng=0).X
     usual, found = (
-        float(BANDWIDTHS[name](X, np.ones(120), 1, np.random.default_rng(0))) for name in ("auto", "agreement")
+        float(BANDWIDTHS[name](X, np.ones(120), 1, np.random.default_rng(0)))
+        for name in ("wide_likelihood", "agreement")
     )
     assert 0.4 * usual < found < 2.5 * usual
 
@@ -60,5 +61,7 @@ def test_few_rows_and_ridges_of_all_columns_have_the_usual_bandwidth():
     rng = np.random.default_rng(0)
     few, many = rng.normal(size=(19, 2)), rng.normal(size=(40, 2))
     for rows, dimension in ((few, 1), (many, 2)):
-        one, other = (BANDWIDTHS[name](rows, np.ones(len(rows)), dimension, rng) for name in ("agreement", "auto"))
+        one, other = (
+            BANDWIDTHS[name](rows, np.ones(len(rows)), dimension, rng) for name in ("agreement", "wide_likelihood")
+        )
         assert one == other

@@ -42,6 +42,7 @@ from prinfold import (
     explore,
 )
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+from prinfold.latent.occupied import has_open_corners, occupied_region
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -106,7 +107,12 @@ def test_the_page_computes_the_surface(name: str, open_page: Callable[..., Any])
     found = np.array(tab.evaluate("zs => zs.map(z => window.prinfold.decode(z))", Z.tolist()))
     wanted = decoded(model, Z)
     np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
-    assert tab.evaluate("zs => zs.every(z => window.prinfold.inside(z))", Z.tolist())
+    # An open lattice ends where the rows do, so that a point between two of them may lie outside.
+    seen = np.ones(len(Z), dtype=bool)
+    if has_open_corners(estimator.latent_):
+        height = occupied_region(np.asarray(model.transform(X), dtype=float)).domain.height(Z)
+        seen, Z = height[np.abs(height) > 1e-6] >= 0, Z[np.abs(height) > 1e-6]
+    assert tab.evaluate("zs => zs.map(z => window.prinfold.inside(z))", Z.tolist()) == seen.tolist()
     if name == "sphere":
         assert not tab.evaluate("window.prinfold.inside([0, 0, 2]) || window.prinfold.inside([0, 0, 0])")
 
@@ -153,6 +159,29 @@ def test_outside_the_latent_domain_there_is_no_surface(open_page: Callable[..., 
     np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
 
 
+def test_the_page_ends_where_rows_do(open_page: Callable[..., Any]) -> None:
+    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 150)
+    X = np.stack([np.cos(angle), np.sin(angle), 0.05 * np.sin(3 * angle)], axis=1)
+    model = GTM(nodes=8, basis=2, init="pca", **_FEW).fit(X)
+    page = explore(model, X, path=None)
+    region = occupied_region(np.asarray(model.transform(X))).domain
+    places = (np.arange(120) + 0.5) / 60 - 1
+    Z = np.stack(np.meshgrid(places, places), axis=-1).reshape(-1, 2)
+    inside = region.contains(Z)
+    assert 0.02 < inside.mean() < 0.5
+    tab = open_page(page)
+    field = tab.evaluate("Array.from(window.prinfold.page.field, Number.isNaN)")
+    assert field == (~inside).tolist()
+    clear = np.abs(region.height(Z)) > 1e-6
+    found = np.array(tab.evaluate("zs => zs.map(z => window.prinfold.inside(z))", Z.tolist()))
+    np.testing.assert_array_equal(found[clear], inside[clear])
+    # Over the hole nothing is evaluated: the last place stays, and by keyboard the page says that there is no surface.
+    assert tab.evaluate("window.prinfold.probe([0, 0])") is None
+    assert "no surface" in tab.locator(".pf-place").inner_text()
+    assert tab.get_by_text("the surface evaluated, where rows are").is_visible()
+    assert "density" not in payload(explore(model, path=None))["latent"]  # without rows the whole map is shown
+
+
 @pytest.fixture(scope="module")
 def pipe() -> tuple[GTM, Any]:
     data = datasets.make_pipe_flow(120, rng=0)
@@ -166,14 +195,22 @@ def test_hovering_shows_the_numbers_of_inverse_transform(pipe: tuple[GTM, Any], 
     assert tab.get_by_text("click a row to see it beside").is_visible()
     assert tab.get_by_text("drag with Lasso to select").is_visible()
     assert tab.get_by_label("Show as").count() == 0  # these columns are no series
-    tab.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 0.35 * box["height"])
+    x, y = tab.evaluate("window.prinfold.pixelOf(0)")
+    tab.mouse.move(box["x"] + x + 2, box["y"] + y + 2)
     assert tab.get_by_text("click a row to see it beside").is_hidden()
     words = tab.locator(".pf-place").inner_text()
     shown = [float(each) for each in re.search(r"\((.*)\)", words).group(1).split(",")]  # type: ignore[union-attr]
     values = [float(each) for each in tab.locator(".pf-value:not(.pf-beside)").all_inner_texts()]
-    np.testing.assert_allclose(values, model.inverse_transform([shown])[0], rtol=5e-3, atol=2e-3)
-    tab.mouse.move(box["x"] + 3, box["y"] + 0.35 * box["height"])  # beyond the end of the map: the last place stays
+    # Both the place and the numbers are rounded to a hundredth of what they extend over, or finer.
+    step = _rounding(data.X) + 0.01 * np.abs(model.jacobian([shown])[0]).sum(axis=1)
+    assert (np.abs(values - model.inverse_transform([shown])[0]) <= step).all()
+    tab.mouse.move(box["x"] + 3, box["y"] + y + 2)  # beyond the end of the map: the last place stays
     assert tab.locator(".pf-place").inner_text() == words
+
+
+def _rounding(X: np.ndarray) -> np.ndarray:
+    """Half of the last decimal with which a column is shown: that which tells a hundredth of its extent."""
+    return 0.5 * 10.0 ** -np.ceil(2 - np.log10(np.ptp(X, axis=0))) + 1e-12
 
 
 def test_a_click_shows_a_row_beside_the_surface(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
@@ -192,9 +229,9 @@ def test_a_click_shows_a_row_beside_the_surface(pipe: tuple[GTM, Any], open_page
         tab.mouse.move(box["x"] + place[0], box["y"] + place[1])
         assert f"beside row sample {row} ({data.names[row]})" in tab.locator(".pf-place").inner_text()
         beside = [float(each) for each in tab.locator(".pf-beside").all_inner_texts()]
-        np.testing.assert_allclose(beside, data.X[row], rtol=1e-3, atol=1e-3)
+        assert (np.abs(beside - data.X[row]) <= _rounding(data.X)).all()
         surface = [float(each) for each in tab.locator(".pf-value:not(.pf-beside)").all_inner_texts()]
-        np.testing.assert_allclose(surface, model.reconstruct(data.X[[row]])[0], rtol=1e-3, atol=1e-3)
+        assert (np.abs(surface - model.reconstruct(data.X[[row]])[0]) <= _rounding(data.X)).all()
     assert tab.locator(".pf-below").inner_text() == f"sample {other} ({data.names[other]})"
     tab.get_by_label("Colour by").focus()
     tab.keyboard.press("Escape")  # whatever has the focus
@@ -245,6 +282,71 @@ def test_a_lasso_selects_and_saves_the_right_rows(pipe: tuple[GTM, Any], open_pa
     assert f"{len(wanted)} of 120 rows selected" in tab.locator(".pf-count").inner_text()
 
 
+def test_selected_rows_are_listed_and_held_against_the_rest(open_page: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 6)) * [1, 2, 3, 4, 5, 6]
+    chosen = np.arange(20, 35)
+    X[chosen, 4] += 12.0
+    X[3, 4] = np.nan
+    frame = pd.DataFrame(X, columns=[f"a column with the long name {j}" for j in range(6)])
+    model = GTM(nodes=5, basis=3, **_FEW).fit(frame.fillna(0.0))
+    names = [f"Rabbit {i}" for i in range(90)]
+    tab = open_page(explore(model, frame, path=None, names=names, labels=pd.Series(np.arange(90) % 2, name="side")))
+    assert "Draw round rows" in tab.locator(".pf-selection").inner_text()
+    tab.evaluate("rows => { window.prinfold.select(rows); }", chosen.tolist())
+    # Which columns differ most, by how many standard deviations, and the two means.
+    rest = np.setdiff1d(np.arange(90), chosen)
+    means = np.nanmean(X[chosen], axis=0), np.nanmean(X[rest], axis=0)
+    difference = (means[0] - means[1]) / np.nanstd(X, axis=0)
+    lines = tab.locator(".pf-comparison .pf-line:not(.pf-head)")
+    order = np.argsort(-np.abs(difference))
+    assert lines.locator(".pf-name").all_inner_texts() == [frame.columns[j] for j in order]
+    said = lines.locator(".pf-track").evaluate_all("all => all.map(each => each.title)")
+    assert said[0] == f"+{difference[4]:.1f} SD"
+    shown = [float(each) for each in lines.first.locator(".pf-value").all_inner_texts()]
+    np.testing.assert_allclose(shown, [means[0][4], means[1][4]], atol=0.05)
+    # Its rows as a table, from which one is chosen.
+    table = tab.locator(".pf-table tbody tr")
+    assert table.count() == len(chosen)
+    assert table.first.locator("td").all_inner_texts()[:2] == ["Rabbit 20", "0"]
+    table.nth(4).get_by_role("button").click()
+    assert "beside row Rabbit 24 (0)" in tab.locator(".pf-place").inner_text()
+    tab.get_by_role("button", name="Clear").click()
+    assert tab.locator(".pf-table").count() == 0
+
+
+def test_a_row_is_found_by_its_name(open_page: Callable[..., Any]) -> None:
+    model = GTM(nodes=5, basis=3, **_FEW).fit(_PIPE)
+    names = [f"Rabbit {i}" for i in range(120)]
+    tab = open_page(explore(model, _PIPE, path=None, names=names))
+    search = tab.get_by_label("Find a row by name")
+    search.fill("rabbit 7")
+    assert tab.locator(".pf-found button").all_inner_texts()[0] == "Rabbit 7"  # the whole name before its beginning
+    search.press("Enter")
+    assert "beside row Rabbit 7" in tab.locator(".pf-place").inner_text()
+    assert tab.locator(".pf-found").is_hidden()
+    search.fill("it 11")
+    assert tab.locator(".pf-found button").all_inner_texts() == ["Rabbit 11", *(f"Rabbit 11{k}" for k in range(7))]
+    tab.locator(".pf-found button").nth(2).click()
+    assert "beside row Rabbit 111" in tab.locator(".pf-place").inner_text()
+    search.fill("hare")
+    assert "no row has this in its name" in tab.locator(".pf-found").inner_text()
+
+
+def test_the_page_opens_on_the_middle_of_the_rows(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
+    model, data = pipe
+    tab = open_page(explore(model, data.X, path=None, labels=data.names))
+    Z = model.transform(data.X)
+    middle = np.sort(Z, axis=0)[len(Z) // 2]
+    np.testing.assert_allclose(tab.evaluate("window.prinfold.state.z"), Z[np.argmin(((Z - middle) ** 2).sum(axis=1))])
+    assert tab.get_by_label("Colour by").evaluate("each => each.selectedOptions[0].text") == "class"
+    assert set(data.names) <= set(tab.locator(".pf-legend").inner_text().split())
+    tab.get_by_title("nearer").click()
+    zoomed = tab.evaluate("window.prinfold.pixelAt([1, 1])")
+    tab.get_by_role("button", name="Reset view").click()
+    assert tab.evaluate("window.prinfold.pixelAt([1, 1])") != zoomed
+
+
 def test_headings_of_the_table_come_first(open_page: Callable[..., Any]) -> None:
     frame = pd.DataFrame(_PIPE[:30, :3], columns=["row", "latent 1", "b"])
     model = GTM(nodes=5, basis=3, **_FEW).fit(frame)
@@ -290,12 +392,13 @@ def test_every_colour_and_shade_can_be_drawn(pipe: tuple[GTM, Any], open_page: C
     assert tab.locator("#prinfold").get_attribute("data-theme") == "light"
     # The shading is that of the column that was asked for: dark where the surface is high in it.
     tab.get_by_label("Shade by").select_option("7")
-    Z = np.stack(np.meshgrid(np.linspace(-0.9, 0.9, 15), np.linspace(-0.9, 0.9, 15)), axis=-1).reshape(-1, 2)
+    Z = np.stack(np.meshgrid(np.linspace(-0.9, 0.9, 40), np.linspace(-0.9, 0.9, 40)), axis=-1).reshape(-1, 2)
+    Z = Z[occupied_region(model.transform(X)).domain.height(Z) > 0.5]  # clear of its rim
     level = _levels_of(tab, Z)
     found = [np.corrcoef(level[1], column)[0, 1] for column in model.inverse_transform(Z[level[0]]).T]
     assert np.argmin(found) == 7
     assert found[7] < -0.98
-    assert "shading, column 8" in tab.locator(".pf-legend").inner_text()
+    assert "shading: column 8" in tab.locator(".pf-legend").inner_text()
 
 
 def _levels_of(tab: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -447,7 +550,7 @@ def test_a_table_too_large_for_a_page_stays_out_of_it(pipe: tuple[GTM, Any], mon
     monkeypatch.setattr("prinfold.explorer.payload._MOST_NUMBERS", 100)
     found = payload(explore(model, data.X, path=None))
     assert found["table"] is None
-    assert "1440 numbers, too many for a page" in found["notes"][0]
+    assert "1440 numbers, too many for a page" in found["notes"][1]
     found = payload(explore(model, data.X, path=None, extra={"a": range(120)}))
     assert found["extra"] == []
     assert "further columns have too many cells" in found["notes"][-1]

@@ -7,6 +7,7 @@ import tracemalloc
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
@@ -23,6 +24,7 @@ from prinfold.exceptions import (
 )
 from prinfold.gtm.starts.first_parameters import STARTS
 from prinfold.latent import Sphere, circle, grid
+from prinfold.validation.named_block import NamedBlock
 
 # Warnings have their own section; elsewhere they would only repeat that few iterations leave much undone.
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -241,7 +243,8 @@ def test_folds_are_a_field_and_a_warning():
         folded = GTM(nodes=10, basis=5, regularization=0.0, max_iter=60, tol=0).fit(data.X)
     assert folded.folds_.folded.mean() > 0.3
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", FoldWarning)
+        warnings.simplefilter("ignore", DegenerateWarning)  # of two groups, as there are
         stiff = GTM(nodes=10, basis=2, prior_precision=0.1, max_iter=60, tol=0).fit(data.X)
     assert not stiff.folds_.folded.any()
 
@@ -305,10 +308,26 @@ def test_sizes_that_are_likely_totals_are_said_before_training(settings, words, 
     assert re.search(words, heard[0])
 
 
+def test_a_row_that_outweighs_all_others_is_named_as_its_table_names_it():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[13, 1] = 1e4
+    weight = np.where(np.arange(60) < 5, 0.0, 1.0)  # rows that do not count move no number
+    for rows, name in (
+        (X, "Row 13"),
+        (pd.DataFrame(X, columns=list("abc"), index=[f"plant {i}" for i in range(60)]), "Row 'plant 13'"),
+        (pd.DataFrame(X, index=range(100, 160)).iloc[::-1], "Row '113'"),
+        (NamedBlock.of(X, None, lambda row: f"line {row + 2}"), "Line 15"),
+    ):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            GTM(nodes=4, basis=2, max_iter=2, tol=0).fit(rows, sample_weight=weight)
+        assert sum(f"{name} holds 98.2% of the scatter" in str(each.message) for each in heard) == 1
+
+
 def test_a_row_that_outweighs_all_others_is_named():
     X = np.random.default_rng(0).normal(size=(60, 3))
     X[13, 1] = 1e4
-    with pytest.warns(DegenerateWarning, match=r"one row, number 13 .* holds 98.3% of the scatter"):
+    with pytest.warns(DegenerateWarning, match=r"Row 13 holds 98.3% of the scatter"):
         GTM(nodes=4, basis=2, max_iter=2, tol=0).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error", DegenerateWarning)

@@ -186,19 +186,19 @@ def test_both_readings_of_the_average_distance():
     X = np.array([[0.0], [1.0], [3.0], [7.0]])
     weight = np.array([1.0, 1.0, 2.0, 1.0])
     mean = [(1 + 3) / 2, (1 + 2) / 2, (2 + 3) / 2, (4 + 6) / 2]
-    assert_allclose(kmm_training.neighbor_distance(X, weight, 2, "mean"), np.average(mean, weights=weight))
-    assert_allclose(kmm_training.neighbor_distance(X, weight, 2, "kth"), np.average([3, 2, 3, 6], weights=weight))
-    assert_allclose(kmm_training.neighbor_distance(X, weight, 99, "kth"), np.average([7, 6, 4, 7], weights=weight))
-    assert kmm_training.neighbor_distance(X[:1], weight[:1], 2, "mean") == 1.0
-    assert kmm_training.neighbor_distance(np.zeros((3, 1)), np.ones(3), 2, "mean") == 1.0
+    assert_allclose(kmm_training.neighbor_bandwidth(X, weight, 2, "mean"), np.average(mean, weights=weight))
+    assert_allclose(kmm_training.neighbor_bandwidth(X, weight, 2, "kth"), np.average([3, 2, 3, 6], weights=weight))
+    assert_allclose(kmm_training.neighbor_bandwidth(X, weight, 99, "kth"), np.average([7, 6, 4, 7], weights=weight))
+    assert kmm_training.neighbor_bandwidth(X[:1], weight[:1], 2, "mean") == 1.0
+    assert kmm_training.neighbor_bandwidth(np.zeros((3, 1)), np.ones(3), 2, "mean") == 1.0
 
 
 def test_bandwidths_follow_the_neighbours_or_are_given():
     Y, weight = some_rows(60)
     start = kmm_training.choose_start(Y, weight, 2, setting(), NONE, starts=("isomap",), sizes=(7,))
-    assert_allclose(start.maps.coordinates.bandwidth, kmm_training.neighbor_distance(Y, weight, 7, "mean"))
+    assert_allclose(start.maps.coordinates.bandwidth, kmm_training.neighbor_bandwidth(Y, weight, 7, "mean"))
     X = start.maps.averaged.latent(start.Z)
-    assert_allclose(kmm_training.neighbor_distance(X, weight, 7, "mean"), 1.0, rtol=1e-9)
+    assert_allclose(kmm_training.neighbor_bandwidth(X, weight, 7, "mean"), 1.0, rtol=1e-9)
     given = setting(data_bandwidth=0.4, latent_bandwidth=0.3)
     start = kmm_training.choose_start(Y, weight, 2, given, NONE, starts=("pca",), sizes=(7,))
     assert start.maps.coordinates.bandwidth == 0.4
@@ -333,3 +333,14 @@ def test_a_table_of_several_dimensions_chooses_none():
     assert several.startswith("lowest residual by dimension")
     assert "← lowest in 1" in several
     assert "← lowest in 2" in several
+
+
+def test_an_effective_bandwidth_has_so_many_neighbours_count():
+    """The median over rows of (Σk)² / Σk², by the definition, in twenty columns."""
+    X = np.random.default_rng(0).standard_normal((150, 20))
+    h = kmm_training.neighbor_bandwidth(X, np.ones(150), 6, "effective")
+    s = np.square(X[:, None] - X).sum(axis=2)
+    np.fill_diagonal(s, np.inf)
+    k = np.exp(-0.5 * s / h**2)
+    assert_allclose(np.median(k.sum(axis=1) ** 2 / np.square(k).sum(axis=1)), 6.0, rtol=0.01)
+    assert h < 0.5 * kmm_training.neighbor_bandwidth(X, np.ones(150), 6, "mean")

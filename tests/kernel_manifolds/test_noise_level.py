@@ -123,3 +123,10 @@ def test_latent_points_that_cannot_be_counted_in_bandwidths_are_refused(unit):
         pytest.raises(InvalidDataError, match="latent points in bandwidths must be finite"),
     ):
         noise_level(X / unit, Y, weight, GAUSSIAN)
+
+
+@pytest.mark.parametrize(("noise", "seed"), [(0.05, 0), (0.05, 1), (0.07, 0), (0.07, 1)])
+def test_arms_that_lie_close_do_not_hide_the_noise(noise, seed):
+    """No neighbourhood on such a spiral is clearly longer than wide: larger ones hold the next arm."""
+    data = datasets.make_spiral(300, noise=noise, rng=seed)
+    assert 0.5 < neighborhood_noise(data.X, np.ones(300), 1) / noise**2 < 2.0

@@ -270,8 +270,8 @@ def test_trials_whose_error_is_no_number_are_passed_over():
 
 
 def test_wrong_settings_are_named():
-    with pytest.raises(InvalidParameterError, match=r"starts must be among pca, isomap, .*, got 'tsne'"):
-        start_of(sheet(10), starts=("pca", "tsne"))
+    with pytest.raises(InvalidParameterError, match=r"starts must be among pca, isomap, .*, got 'umap'"):
+        start_of(sheet(10), starts=("pca", "umap"))
     with pytest.raises(InvalidDataError, match=r"a row for each of 10 rows, got shape \(9, 1\)"):
         start_of(sheet(10), given=np.zeros((9, 1)))
 

@@ -420,8 +420,8 @@ def test_a_file_whose_parts_do_not_fit_is_refused(tmp_path):
     ("settings", "match"),
     [
         ({"kernel": "epanechnikov"}, "kernel"),
-        ({"init": "tsne"}, "init"),
-        ({"init": ("pca", "tsne")}, "init"),
+        ({"init": "umap"}, "init"),
+        ({"init": ("pca", "umap")}, "init"),
         ({"n_neighbors": 0}, "n_neighbors"),
         ({"bandwidth": 0.0}, "bandwidth"),
         ({"stop": "never"}, "stop"),

@@ -13,7 +13,7 @@ from prinfold.kernel_manifolds import latent_descent, ukr_training
 from prinfold.kernel_manifolds.noise_level import noise_level
 from prinfold.kernel_manifolds.objective import KernelRegression, make_target
 from prinfold.kernel_manifolds.starts import choose_start
-from prinfold.loops import DESCENTS, Discrepancy, Highest, StopReason
+from prinfold.loops import DESCENTS, Discrepancy, Highest, Outcome, StopReason
 from prinfold.numerics.radial_kernels import PROFILES
 
 LBFGS = DESCENTS["lbfgs"]
@@ -74,14 +74,13 @@ def test_ending_at_the_noise_stays_nearer_to_the_truth_than_the_minimum_does(noi
         data = half_circle(200, noise, seed)
         given = problem(data.X)
         X = started(given)
-        for name, rule in latent_descent.STOPS.items():
-            outcome = latent_descent.train_latent_points(
-                given, X, descent=LBFGS, rule=rule(given, X), max_iter=100, tol=1e-9
-            )
+        for name, found in far.items():
+            rule = latent_descent.STOPS[name](given, X, LBFGS)
+            outcome = latent_descent.train_latent_points(given, X, descent=LBFGS, rule=rule, max_iter=100, tol=1e-9)
             place = outcome.state.state.x
             k = np.exp(-0.5 * cdist(place, place, "sqeuclidean"))
             curve = k @ given.Y / k.sum(axis=1, keepdims=True) + data.X.mean(axis=0)
-            far[name].append(np.mean(data.surface.distance(curve) ** 2))
+            found.append(np.mean(data.surface.distance(curve) ** 2))
     assert np.mean(far["noise"]) < 0.6 * np.mean(far["minimum"])
 
 
@@ -233,3 +232,23 @@ def test_averages_are_weighted_means_and_keep_all_weight():
         assert_allclose(mean[i], np.average(A[name == each], axis=0, weights=weight[name == each]))
     assert_allclose(total.sum(), weight.sum())
     assert len(mean) == len(present)
+
+
+def test_a_trial_is_judged_by_rows_that_it_does_not_see():
+    Y = np.random.default_rng(0).standard_normal((1000, 3))
+    kept, held = latent_descent.split_for_trial(Y, np.ones(1000))
+    assert (len(kept), len(held)) == (600, 200)
+    assert not set(kept) & set(held)
+    assert len(latent_descent.split_for_trial(Y[:19], np.ones(19))[1]) == 0
+
+
+def test_the_plateau_begins_where_the_error_is_within_a_hundredth_of_its_lowest():
+    trial = Outcome(None, 4, StopReason.VALIDATION, {"validation": [10.0, 5.0, 4.03, 4.0, 4.1]})
+    assert latent_descent.plateau_of(trial).n_iter == 2
+
+
+def test_a_homotopy_does_not_go_below_the_threshold_that_training_holds():
+    given = problem(half_circle(60, 0.1, 0).X)
+    path = ukr_training.homotopy(given, started(given), LBFGS, Highest(), max_iter=5, least=0.15)[1]
+    assert_allclose(path.thresholds, [0.5, 0.25, 0.15])
+    assert (path.densities >= path.thresholds).all()

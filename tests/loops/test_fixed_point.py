@@ -15,7 +15,7 @@ from prinfold import GTM
 from prinfold.exceptions import InterruptedWarning
 from prinfold.gtm import model as gtm
 from prinfold.gtm.starts import first_parameters as starts
-from prinfold.loops import Iteration, StopReason, fixed_point, run_fixed_point
+from prinfold.loops import Iteration, Listeners, StopReason, fixed_point, run_fixed_point
 
 DATA = np.random.default_rng(0).normal(size=(60, 4)) * [3, 1, 0.3, 0.3]
 
@@ -83,7 +83,15 @@ def test_a_listener_may_stop_the_loop_and_every_listener_hears_of_it():
 
         return listen
 
-    outcome = climb([0.0, 1.0, 2.0, 3.0, 4.0], listeners=[listener("a", 2), listener("b", 99)])
+    outcome = climb(
+        [0.0, 1.0, 2.0, 3.0, 4.0],
+        listeners=Listeners(
+            (
+                listener("a", 2),
+                listener("b", 99),
+            )
+        ),
+    )
     assert outcome.reason is StopReason.CALLBACK
     assert outcome.n_iter == 2
     assert heard["a"] == heard["b"] == [(0, 0, 4, 0.0), (1, 1, 4, 1.0), (2, 2, 4, 2.0)]
@@ -91,7 +99,7 @@ def test_a_listener_may_stop_the_loop_and_every_listener_hears_of_it():
 
 def test_a_listener_hears_of_the_last_iteration_too():
     heard = []
-    climb([0.0, 1.0, 1.0], listeners=[lambda iteration: heard.append(iteration.index)])
+    climb([0.0, 1.0, 1.0], listeners=Listeners((lambda iteration: heard.append(iteration.index),)))
     assert heard == [0, 1, 2]
 
 
@@ -113,7 +121,7 @@ def test_an_interrupt_keeps_the_best_so_far(where, at):
         return {"objective": values[i]}
 
     outcome = run_fixed_point(
-        lambda: 0, step, measure, max_iter=4, tol=0, listeners=[lambda it: interrupt("listener", it.index)]
+        lambda: 0, step, measure, max_iter=4, tol=0, listeners=Listeners((lambda it: interrupt("listener", it.index),))
     )
     done = at if where == "listener" else at - 1
     assert outcome.reason is StopReason.INTERRUPTED
@@ -145,7 +153,12 @@ def test_an_interrupt_at_any_moment_leaves_a_whole_outcome(line):
     sys.settrace(trace)
     try:
         outcome = run_fixed_point(
-            lambda: 0, lambda i: i + 1, lambda i: {"objective": float(i)}, max_iter=12, tol=0, listeners=[hear]
+            lambda: 0,
+            lambda i: i + 1,
+            lambda i: {"objective": float(i)},
+            max_iter=12,
+            tol=0,
+            listeners=Listeners((hear,)),
         )
     finally:
         sys.settrace(previous)
@@ -167,7 +180,7 @@ def test_errors_pass_through(where):
     def fail(*_):
         raise RuntimeError("broken")
 
-    step, listeners = (fail, []) if where == "step" else (lambda i: i, [fail])
+    step, listeners = (fail, Listeners()) if where == "step" else (lambda i: i, Listeners((fail,)))
     with pytest.raises(RuntimeError, match="broken"):
         run_fixed_point(lambda: 0, step, lambda i: {"objective": 0.0}, max_iter=3, tol=0, listeners=listeners)
 

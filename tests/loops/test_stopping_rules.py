@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prinfold.loops import Discrepancy, Done, Highest, Last, Scheduled, StopReason, Validation, run_fixed_point
+from prinfold.loops import Discrepancy, Done, Highest, Last, Plateau, Scheduled, StopReason, Validation, run_fixed_point
 
 
 def walk(errors, rule, *, validation=None, tol=1e-12):
@@ -84,3 +84,16 @@ def test_done_ends_when_all_is_done_and_not_when_nothing_changed():
     outcome = run_fixed_point(lambda: 0, lambda i: i + 1, measure, max_iter=9, tol=1e-3, rule=Done())
     assert (outcome.state, outcome.n_iter, outcome.reason) == (3, 3, StopReason.CONVERGED)
     assert run_fixed_point(lambda: 0, lambda i: i + 1, measure, max_iter=9, tol=0.0, rule=Done()).n_iter == 9
+
+
+def test_a_fall_that_is_too_small_is_none():
+    """Errors that fall by 2 % a step: over three steps that is more than 5 % and less than 7 %."""
+    seen = [100.0 * 0.98**i for i in range(20)]
+    steady, ended = (walk(seen, Validation(3, least_fall=least), validation=seen) for least in (0.05, 0.07))
+    assert (steady.n_iter, steady.reason) == (19, StopReason.MAX_ITER)
+    assert (ended.n_iter, ended.reason) == (3, StopReason.VALIDATION)
+
+
+def test_a_plateau_ends_after_the_steps_of_its_trial():
+    outcome = walk([9.0 - i for i in range(9)], Plateau(4))
+    assert (outcome.state, outcome.n_iter, outcome.reason) == (4, 4, StopReason.PLATEAU)

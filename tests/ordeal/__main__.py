@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
+from functools import partial
 from itertools import count
+from pathlib import Path
 
 from prinfold.methods import METHODS
 from tests.ordeal.corpus import entries, known_faults
 from tests.ordeal.hunt import STRATEGIES, Hunt, methods_of
+from tests.ordeal.tally import add_line, package_digest, sum_lines
 from tests.ordeal.worker import Worker
 
-SHARES = {"table": 8, "settings": 8, "file": 60, "page": 1, "full disk": 1, "kill": 1}
+SHARES = {"table": 8, "settings": 8, "verb": 30, "file": 120, "page": 1, "full disk": 1, "kill": 1}
 """Cases of each kind that a method has in a round."""
 
-NOUNS = {"table": "tables × estimators", "file": "files", "page": "pages", "full disk": "full disks", "kill": "kills"}
+NOUNS = {
+    "table": "tables × estimators",
+    "verb": "calls of verbs",
+    "file": "files",
+    "page": "pages",
+    "full disk": "full disks",
+    "kill": "kills",
+}
+
+GOOD = {"fine", "refused"}
+"""Ends that are as they should be."""
 
 
 def main() -> None:
@@ -23,6 +37,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to draw cases (default 10)")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="another seed draws other cases")
     parser.add_argument("--kinds", nargs="+", choices=list(STRATEGIES), default=list(STRATEGIES), help="kinds of cases")
+    parser.add_argument("--tally", type=Path, help="a file to which the counts of each round are added, run after run")
     parser.add_argument("--settle", action="store_true", help="only try what is known, and unmark what is mended")
     arguments = parser.parse_args()
     worker = Worker()
@@ -30,35 +45,49 @@ def main() -> None:
         if arguments.settle:
             settle(worker)
         else:
-            run(worker, arguments.minutes, arguments.seed, arguments.kinds)
+            run(worker, arguments.minutes, arguments.seed, arguments.kinds, arguments.tally)
     finally:
         worker.close()
 
 
-def run(worker: Worker, minutes: float, seed: int, kinds: list[str]) -> None:
+def run(worker: Worker, minutes: float, seed: int, kinds: list[str], tally: Path | None) -> None:
     """Rounds over all kinds and methods; new findings go into the corpus at once."""
     hunt = Hunt(worker, known_faults(), time.monotonic() + 60 * minutes)
-    print(f"{len(METHODS)} methods, {minutes:g} minutes, seed {seed}", flush=True)
+    print(f"{len(METHODS)} methods, {minutes:g} minutes, seed {seed}, package {package_digest()}", flush=True)
     for i in count():
+        before = hunt.ends.copy()
         for kind in kinds:
             for method in methods_of(kind):
                 if time.monotonic() > hunt.deadline:
-                    show(hunt)
-                    return
-                for each in hunt.search(kind, method, f"{seed} {i}", SHARES[kind]):
+                    break
+                search = hunt.sweep_files if kind == "file" else partial(hunt.search, kind)
+                for each in search(method, f"{seed} {i}", SHARES[kind]):
                     each.written()
                     print(f"found: {each.outcome.verdict} in {each.name}: {each.outcome.detail}", flush=True)
+        if tally:
+            add_line(tally, f"{seed} {i}", hunt.ends - before)
+        if time.monotonic() > hunt.deadline:
+            break
+    show(hunt.ends)
+    show_faults(hunt)
+    if tally:
+        ends, n_rounds = sum_lines(tally)
+        print(f"All {n_rounds} rounds of {tally} that tried the package as it is now:")
+        show(ends)
 
 
-def show(hunt: Hunt) -> None:
-    """Print how many cases of each kind ended how, and which known faults were met."""
-    verdicts = sorted(
-        {verdict for _, verdict in hunt.ends}, key=lambda verdict: (verdict not in {"fine", "refused"}, verdict)
-    )
+def show(ends: Counter[tuple[str, str]]) -> None:
+    """Print how many cases of each kind ended how."""
+    verdicts = sorted({verdict for _, verdict in ends}, key=lambda verdict: (verdict not in GOOD, verdict))
     print(" | ".join(["", f"{'':20}", f"{'tried':>7}", *(f"{verdict:>14}" for verdict in verdicts), ""]).strip())
-    for kind in dict.fromkeys(kind for kind, _ in hunt.ends):
-        cells = [f"{hunt.tried[kind]:7}", *(f"{hunt.ends[kind, verdict]:14}" for verdict in verdicts)]
+    for kind in dict.fromkeys(kind for kind, _ in ends):
+        tried = sum(n for (each, verdict), n in ends.items() if each == kind and verdict != "void")
+        cells = [f"{tried:7}", *(f"{ends[kind, verdict]:14}" for verdict in verdicts)]
         print(" | ".join(["", f"{NOUNS.get(kind, kind):20}", *cells, ""]).strip())
+
+
+def show_faults(hunt: Hunt) -> None:
+    """Print which faults were met, and which of them are known."""
     print(f"{hunt.worker.spent:.0f} s of processor time")
     new = set(hunt.met) - set(hunt.known)
     print(f"{len(new)} new faults, written to the corpus; {len(set(hunt.met) & set(hunt.known))} known ones met again:")

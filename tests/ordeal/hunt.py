@@ -17,8 +17,8 @@ from hypothesis.errors import NoSuchExample
 from prinfold.methods import METHODS, Method
 from tests.ordeal import model_files, tables
 from tests.ordeal.corpus import Entry, entry_of, fault
-from tests.ordeal.settings import choices
-from tests.ordeal.trial import TEXTS, Outcome
+from tests.ordeal.settings import calls, choices
+from tests.ordeal.trial import TEXTS, Outcome, questions_of
 from tests.ordeal.worker import Worker
 
 
@@ -26,10 +26,16 @@ def _written() -> dict[str, Any]:
     return {"what": st.sampled_from(["model", "page"])}
 
 
+def _verbs(method: Method) -> st.SearchStrategy[list[str]]:
+    """One or two of the verbs of a method; all of them would take most of the time."""
+    return st.lists(st.sampled_from(questions_of(method.cls)), min_size=1, max_size=2, unique=True)
+
+
 STRATEGIES: dict[str, Callable[[Method], dict[str, st.SearchStrategy[Any]]]] = {
-    "table": lambda method: {"table": tables.recipes()},
+    "table": lambda method: {"table": tables.recipes(), "verbs": _verbs(method)},
     "settings": lambda method: {"settings": choices(method.cls())},
-    "file": lambda method: {"edits": model_files.alterations()},
+    "verb": lambda method: {"call": calls(method.cls, tables.recipes())},
+    "file": lambda method: {"edits": model_files.alterations(), "verbs": _verbs(method)},
     "page": lambda method: {
         "what": st.sampled_from(["explore", "report"]),
         "text": st.sampled_from(list(TEXTS)),
@@ -91,14 +97,45 @@ class Hunt:
         self.faults |= set(simplest)
         return list(simplest.values())
 
+    def sweep_files(self, method: Method, seed: str, n: int) -> list[Entry]:
+        """Try ``n`` altered files at once; of a new finding with two changes, one of them may be enough."""
+        rng, verbs = Random(f"files {method.name} {seed}"), questions_of(method.cls)
+        cases = [
+            {
+                "kind": "file",
+                "method": method.name,
+                "edits": model_files.draw_alterations(rng),
+                "verbs": rng.sample(verbs, min(len(verbs), rng.randint(1, 2))),
+            }
+            for _ in range(n)
+        ]
+        simplest: dict[tuple[str, ...], Entry] = {}
+        for case, outcome in zip(cases, self.worker.try_all(cases), strict=True):
+            self.count(case, outcome)
+            if outcome.is_finding and (found := fault(case, outcome)) not in self.faults:
+                self.faults.add(found)
+                simplest[found] = self._with_one_change(case, outcome)
+        return list(simplest.values())
+
+    def _with_one_change(self, case: dict[str, Any], outcome: Outcome) -> Entry:
+        for edit in case["edits"]:
+            shorter = case | {"edits": [edit]}
+            if (ended := self.worker(shorter)).is_finding:
+                return entry_of(shorter, ended)
+        return entry_of(case, outcome)
+
     def try_case(self, case: dict[str, Any]) -> Outcome:
         """Run one case in the worker."""
         outcome = self.worker(case)
+        self.count(case, outcome)
+        return outcome
+
+    def count(self, case: dict[str, Any], outcome: Outcome) -> None:
+        """Count the end of a case."""
         self.tried[case["kind"]] += outcome.verdict != "void"
         self.ends[case["kind"], outcome.verdict] += 1
         if outcome.is_finding:
             self.met[fault(case, outcome)] += 1
-        return outcome
 
 
 def _settings(n: int) -> settings:

@@ -134,3 +134,46 @@ def choices(estimator: Any) -> st.SearchStrategy[dict[str, str]]:
         lambda parameter: st.tuples(st.just(parameter), values_for(estimator, parameter))
     )
     return st.lists(pairs, min_size=1, max_size=2).map(dict)
+
+
+# --------------------------------------------------------------------------------------------------------------- verbs
+
+_OUTWARD = {"fit", "save", "plot", "explore", "cite"}
+"""Verbs that have cases of other kinds, or draw and write."""
+
+
+@cache
+def verbs_of(cls: Any) -> dict[str, list[str]]:
+    """Public verbs of a class that are the package's own, each with its parameters."""
+    members = inspect.getmembers(cls, inspect.isfunction)
+    found = {name: _parameters(each) for name, each in members if _is_own(name, each)}
+    return {name: parameters for name, parameters in found.items() if parameters}
+
+
+def _is_own(name: str, member: Any) -> bool:
+    return str(member.__module__).startswith("prinfold") and not (
+        name in _OUTWARD or name.startswith(("_", "get_", "set_", "to_"))
+    )
+
+
+def _parameters(verb: Any) -> list[str]:
+    return [each.name for each in list(inspect.signature(verb).parameters.values())[1:] if _is_plain(each)]
+
+
+def _is_plain(parameter: inspect.Parameter) -> bool:
+    return parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
+
+
+def calls(cls: Any, tables: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """A verb of a class with hostile arguments: tables for rows and coordinates, values by name for the others."""
+    return st.sampled_from(sorted(verbs_of(cls))).flatmap(lambda verb: _call(cls, verb, tables))
+
+
+def _call(cls: Any, verb: str, tables: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    parameters = inspect.signature(getattr(cls, verb)).parameters
+    drawn = {name: tables if name in {"X", "Z"} else st.sampled_from(list(_MAKERS)) for name in verbs_of(cls)[verb]}
+    needed = {name: drawn.pop(name) for name in list(drawn) if parameters[name].default is inspect.Parameter.empty}
+    more = st.fixed_dictionaries({}, optional=drawn)
+    return st.fixed_dictionaries(
+        {"verb": st.just(verb), "arguments": st.builds(lambda a, b: a | b, st.fixed_dictionaries(needed), more)}
+    )

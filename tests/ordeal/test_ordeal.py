@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,13 @@ from prinfold import GTM
 from prinfold.methods import METHODS, Method
 from tests.ordeal.corpus import entries, known_faults
 from tests.ordeal.hunt import Hunt, methods_of
+from tests.ordeal.tally import add_line, package_digest, sum_lines
 from tests.ordeal.trial import PROBES, Outcome
 from tests.ordeal.worker import Worker
 
 # (cases for each method, methods); `make ordeal` has them all.
-QUICK = {"table": (4, 99), "settings": (6, 99), "file": (8, 99), "page": (2, 2), "full disk": (3, 3), "kill": (3, 3)}
+QUICK = {"table": (2, 99), "settings": (3, 99), "verb": (4, 99), "file": (4, 99)}
+QUICK |= {"page": (2, 2), "full disk": (3, 3), "kill": (3, 3)}
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +70,13 @@ def test_the_worker_survives_and_names_every_fault(what: str) -> None:
 
 
 class Sash(GTM):
-    """A toy method with a fault: rows of constant columns have no coordinates."""
+    """A toy method with a fault: rows of constant columns have no coordinates, and nobody says why."""
 
     def __init__(self, nodes: Any = 9, *, max_iter: int = 5, random_state: Any = 0) -> None:
         super().__init__(1, nodes=nodes, max_iter=max_iter, random_state=random_state)
 
     def transform(self, X: Any) -> Any:
-        Z = super().transform(X)
-        return np.where(np.ptp(np.asarray(X, dtype=float), axis=0).min() == 0, np.nan, Z)
+        return {False: super().transform(X)}[bool(np.ptp(np.asarray(X, dtype=float), axis=0).min() == 0)]
 
 
 def test_a_new_method_is_tried_from_its_entry_alone(monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
@@ -83,6 +86,22 @@ def test_a_new_method_is_tried_from_its_entry_alone(monkeypatch: pytest.MonkeyPa
     assert entry in methods_of("kill")
     hunt = Hunt(worker, known_faults())
     found = [each.outcome for each in hunt.search("table", entry, "quick", 60)]
-    assert Outcome("silent NaN", "transform returns NaN or infinity", "Sash.transform") in found
+    assert "raw error: KeyError" in {f"{each.verdict}: {each.detail.partition(':')[0]}" for each in found}
     assert hunt.search("file", entry, "quick", 5) == []
     assert hunt.tried["file"] == 5
+    assert hunt.sweep_files(entry, "quick", 5) == []
+    assert hunt.tried["file"] == 10
+
+
+def test_cases_that_are_tried_at_once_end_as_they_do_one_by_one(worker: Worker) -> None:
+    cases = [{"kind": "probe", "method": "GTM", "what": what} for what in ("fine", "raw error", "crash", "fine")]
+    assert [each.verdict for each in worker.try_all(cases)] == ["fine", "raw error", "crash", "fine"]
+
+
+def test_a_tally_sums_the_rounds_of_this_package_and_each_once(tmp_path: Path) -> None:
+    tally = tmp_path / "tally.jsonl"
+    for name, n in [("7 0", 5), ("7 1", 3), ("7 1", 3)]:
+        add_line(tally, name, Counter({("file", "refused"): n, ("table", "fine"): 1}))
+    other = tally.read_text(encoding="utf-8").replace(package_digest(), "0" * 12).replace("7 ", "8 ")
+    tally.write_text(tally.read_text(encoding="utf-8") + other, encoding="utf-8")
+    assert sum_lines(tally) == (Counter({("file", "refused"): 8, ("table", "fine"): 2}), 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import resource
 import shutil
@@ -10,7 +11,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from html.parser import HTMLParser
@@ -36,6 +37,12 @@ NAMED = (PrinfoldError, NotFittedError)
 
 VERBS = ("transform", "predict", "predict_proba", "project", "reconstruct", "score_samples", "impute", "score")
 """What is asked of a fitted model, where it has it."""
+
+
+def questions_of(cls: Any) -> list[str]:
+    """Those of the verbs that a class has."""
+    return [verb for verb in VERBS if hasattr(cls, verb)]
+
 
 PLAIN = {"rows": 16, "columns": 3, "shape": "curve", "edits": [], "container": "float64", "names": "letters"}
 PLAIN |= {"weight": "none", "target": "two classes"}
@@ -120,9 +127,9 @@ def _short_of(cls: Any) -> Any:
     return model.set_params(max_iter=3) if "max_iter" in model.get_params(deep=False) else model
 
 
-def _exercise(model: Any, given: tables.Input) -> None:
-    """Ask a fitted model all that it can tell of its own rows; each answer is finite or a named refusal."""
-    for verb in VERBS:
+def _exercise(model: Any, given: tables.Input, verbs: Iterable[str] = VERBS) -> None:
+    """Ask a fitted model what it can tell of its own rows; each answer is finite or a named refusal."""
+    for verb in verbs:
         if not hasattr(model, verb) or (verb == "score" and get_tags(model).target_tags.required):
             continue  # how far predictions are right is scikit-learn's to say
         try:
@@ -154,7 +161,7 @@ def _built(recipe: dict[str, Any]) -> tables.Input:
 
 def try_table(case: dict[str, Any], cls: Any, folder: Path) -> None:
     given = _built(case["table"])
-    _exercise(_fit(_short_of(cls), given), given)
+    _exercise(_fit(_short_of(cls), given), given, case.get("verbs", VERBS))
 
 
 def try_settings(case: dict[str, Any], cls: Any, folder: Path) -> None:
@@ -168,6 +175,20 @@ def try_settings(case: dict[str, Any], cls: Any, folder: Path) -> None:
     if wrong:
         raise Wrong("accepted", f"{wrong[0]}={case['settings'][wrong[0]]} is outside its constraint", cls.__name__)
     _exercise(model, given)
+
+
+def try_verb(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    model, call = copy.deepcopy(_model(cls)), case["call"]
+    if not hasattr(model, call["verb"]):
+        raise Wrong("void", "the model has no such verb")
+    answer = getattr(model, call["verb"])(**{name: _argument(each) for name, each in call["arguments"].items()})
+    gaps = getattr(getattr(cls, call["verb"]), "_may_have_gaps", False)  # says by NaN which cells are missing
+    if not gaps and any(np.isnan(each).any() for each in _numbers(answer)):
+        raise Wrong("silent NaN", f"{call['verb']} returns NaN", f"{cls.__name__}.{call['verb']}")
+
+
+def _argument(given: Any) -> Any:
+    return value_of(given) if isinstance(given, str) else _built(given).X
 
 
 # --------------------------------------------------------------------------------------------------------------- files
@@ -189,6 +210,11 @@ def _stored(cls: Any, folder: Path) -> bytes:
     return path.read_bytes()
 
 
+def _digest(data: bytes) -> Any:
+    """Digest of all that a model file holds but measured times, which may be anything."""
+    return model_files.Content(data).body["digest"]
+
+
 def try_file(case: dict[str, Any], cls: Any, folder: Path) -> None:
     whole, given = _stored(cls, folder), tables.build(PLAIN)
     data = model_files.altered(whole, case["edits"])
@@ -197,10 +223,10 @@ def try_file(case: dict[str, Any], cls: Any, folder: Path) -> None:
     if data == whole:
         raise Wrong("void", "nothing was changed")
     read = load(path)
-    _exercise(read, given)
+    _exercise(read, given, case.get("verbs", VERBS))
     if case["edits"][0][0] in model_files.BYTES:
         save(read, path)
-        if path.read_bytes() != whole:
+        if _digest(path.read_bytes()) != _digest(whole):
             raise Wrong("accepted", "a damaged file was read as another model", "files/__init__.py: load")
 
 
@@ -336,6 +362,7 @@ PROBES: dict[str, Callable[[], Any]] = {
 KINDS: dict[str, Callable[[dict[str, Any], Any, Path], None]] = {
     "table": try_table,
     "settings": try_settings,
+    "verb": try_verb,
     "file": try_file,
     "page": try_page,
     "full disk": try_full_disk,

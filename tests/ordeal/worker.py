@@ -37,28 +37,40 @@ class Worker:
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self.seconds, self.spent = seconds, 0.0
-        self._folder = TemporaryDirectory(prefix="ordeal-")
+        self._folder = TemporaryDirectory(prefix="ordeal-", dir=_memory_disk())
         self._process: Any = None
         self._pipe: Any = None
 
     def __call__(self, case: dict[str, Any]) -> Outcome:
         """The outcome of a case, whatever becomes of the process."""
+        return self.try_all([case])[0]
+
+    def try_all(self, cases: list[dict[str, Any]]) -> list[Outcome]:
+        """Outcomes of cases that are handed over at once; if one ends the process, they are tried one by one."""
         if self._process is None:
             self._start()
-        self._pipe.send((case, METHODS[case["method"]].module, self.seconds))
+        self._pipe.send([(case, METHODS[case["method"]].module, self.seconds) for case in cases])
         # A process that sleeps takes no processor time; on a busy machine a case may wait for its turn.
-        if not self._pipe.poll(10 * self.seconds):
-            return self._buried("hang", "it waits for something")
+        ended = self._pipe.poll(10 * self.seconds * len(cases))
         try:
-            outcome, seconds = self._pipe.recv()
-            self.spent += seconds
-            return Outcome(*outcome)
+            outcomes, seconds = self._pipe.recv() if ended else ([], 0.0)
         except EOFError:
-            self._process.join()
-            code = -(self._process.exitcode or 0)
-            if code in {signal.SIGXCPU, signal.SIGKILL}:
-                return self._buried("hang", f"over {self.seconds:g} s of processor time")
-            return self._buried("crash", signal.Signals(code).name if code > 0 else f"exit code {-code}")
+            outcomes, seconds = [], 0.0
+        if outcomes:
+            self.spent += seconds
+            return [Outcome(*each) for each in outcomes]
+        buried = self._end(ended)
+        return [buried] if len(cases) == 1 else [self(case) for case in cases]
+
+    def _end(self, ended: bool) -> Outcome:
+        """Bury a process that has ended by itself, or that waits for something; what its last case has come to."""
+        if not ended:
+            return self._buried("hang", "it waits for something")
+        self._process.join()
+        code = -(self._process.exitcode or 0)
+        if code in {signal.SIGXCPU, signal.SIGKILL}:
+            return self._buried("hang", f"over {self.seconds:g} s of processor time")
+        return self._buried("crash", signal.Signals(code).name if code > 0 else f"exit code {-code}")
 
     def close(self) -> None:
         """End the process."""
@@ -91,14 +103,23 @@ def _serve(pipe: Any, folder: str) -> None:
     place = Path(folder)
     while True:
         try:
-            case, module, seconds = pipe.recv()
+            cases = pipe.recv()
         except EOFError:
             return
-        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         begun = time.process_time()
-        resource.setrlimit(resource.RLIMIT_CPU, (int(begun + seconds) + 1, hard))
-        outcome = attempt(case, module, place)
-        pipe.send((tuple(outcome), time.process_time() - begun))
+        outcomes = [tuple(_attempt_within_limit(*case, place)) for case in cases]
+        pipe.send((outcomes, time.process_time() - begun))
+
+
+def _attempt_within_limit(case: dict[str, Any], module: str, seconds: float, folder: Path) -> Outcome:
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds) + 1, hard))
+    return attempt(case, module, folder)
+
+
+def _memory_disk() -> str | None:
+    """A folder in memory where there is one, for files that are written, read once and forgotten."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def _address_space() -> int:

@@ -9,19 +9,19 @@ import pandas as pd
 import polars as pl
 import pytest
 from matplotlib import pyplot as plt
-from matplotlib.collections import FillBetweenPolyCollection, PathCollection, QuadMesh
+from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 from matplotlib.colors import to_rgb
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tests.plot.test_style import Models, Tables, legend_of, the
+from tests.plot.test_style import Models, Tables, legend_of
 
 from prinfold import GTM, KMM, GTMClassifier, GTMRegressor, plot
 from prinfold.applications import landscape_sums
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import style
-from prinfold.plot.data.landscapes import landscape_of, mix_with_white, node_values
+from prinfold.plot.data.landscapes import FINER, between_nodes, landscape_of, mix_with_white, node_values
 
 FLAT = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points")
 
@@ -53,10 +53,33 @@ def test_more_than_two_dimensions_are_refused(models: Models, rows: Tables) -> N
         plot.landscape(models["space"], X, X[:, 0])
 
 
+def _nodes_of(ax: Any) -> np.ndarray:
+    """What is drawn at the nodes themselves, the middle one of nine pixels on either axis."""
+    return np.asarray(ax.images[0].get_array())[FINER // 2 :: FINER, FINER // 2 :: FINER]
+
+
+def test_between_nodes_colours_pass_into_each_other() -> None:
+    image = np.zeros((2, 3, 4))
+    image[:, 0], image[:, 1] = [1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0]
+    image[..., 3] = [[1, 1, 0], [1, 1, 0]]
+    fine = between_nodes(image)
+    assert fine.shape == (2 * FINER, 3 * FINER, 4)
+    middle = FINER // 2
+    assert_allclose(fine[middle::FINER, middle::FINER][:, :2], image[:, :2])
+    assert_allclose(fine[3, middle : middle + FINER + 1, 0], np.linspace(1.0, 0.0, FINER + 1))
+    opacity = fine[0, middle + FINER : middle + 2 * FINER + 1, 3]  # from the last node that is drawn to the blank one
+    assert opacity[0] == 1
+    assert opacity[-1] == 0
+    assert (np.diff(opacity) <= 0).all()
+    assert_allclose(
+        fine[0, middle + FINER : -middle - 3, :3], [[0, 0, 1]] * (FINER - 2), err_msg="blank nodes lend none"
+    )
+
+
 def test_cells_have_the_colour_of_the_likeliest_class_and_empty_ones_none(grid: Any) -> None:
     model, X, y = grid
     fitted = GTMClassifier(FrozenEstimator(model), min_mass=1.0).fit(X, y)
-    image = the(QuadMesh, plot.landscape(fitted, fade=False)).get_array()
+    image = _nodes_of(plot.landscape(fitted, fade=False))
     nodes = image.transpose(1, 0, 2).reshape(-1, 4)
     found = fitted.landscape_
     assert found.empty.any()
@@ -70,7 +93,7 @@ def test_a_threshold_leaves_more_nodes_blank(grid: Any) -> None:
     model, X, y = grid
     fitted = GTMClassifier(FrozenEstimator(model)).fit(X, y)
     for least in (0.0, 1.0, 5.0, 1e6):
-        image = the(QuadMesh, plot.landscape(fitted, min_mass=least)).get_array()
+        image = _nodes_of(plot.landscape(fitted, min_mass=least))
         assert (image[..., 3] > 0).sum() == (fitted.landscape_.mass >= least).sum()
 
 

@@ -13,7 +13,7 @@ weights), ``monotone`` (the stated objective never gets worse), ``density`` (has
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -366,14 +366,15 @@ QUICK = {
 """Cases of the quick run: every class, and settings with code of their own. ``make test-full`` has all."""
 
 
-def cases(*tags: str, full: str = "", one_each: bool = False) -> pytest.MarkDecorator:
+def cases(*tags: str, full: str = "", one_each: bool = False, few: Collection[str] = ()) -> pytest.MarkDecorator:
     """Run a test on every case that carries all of the tags.
 
-    The quick run leaves out those that carry ``full``, and with ``one_each`` all but one of each class.
+    The quick run leaves out those that carry ``full``, with ``one_each`` all but one of each class, and with ``few``
+    all but those named.
     """
     chosen = [case for case in CASES if case.tags.issuperset(tags)]
     firsts = {case.name.partition("-")[0]: case.name for case in reversed(chosen) if case.name in QUICK}
-    quick = set(firsts.values()) if one_each else QUICK
+    quick = set(few) or (set(firsts.values()) if one_each else QUICK)
     quick = quick - {case.name for case in chosen if full in case.tags}
     params = [pytest.param(case, marks=_marks(case, quick), id=case.name) for case in chosen]
     return pytest.mark.parametrize("case", params)

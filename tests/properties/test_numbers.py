@@ -7,8 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from prinfold import DensityRidge
+from prinfold.methods import METHODS
 from prinfold.rows import rows
 from tests.properties.cases import Case, cases, cloud, fitted
+from tests.properties.stored_answers import answers, distance, stored
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -28,7 +30,7 @@ def spread(answer: np.ndarray) -> float:
     return float(np.ptp(answer, axis=0).max())
 
 
-@cases()
+@cases(one_each=True)
 def test_the_same_seed_gives_the_same_model_to_the_last_bit(case: Case) -> None:
     model, X = fitted(case)
     again = case.make().fit(X)
@@ -49,7 +51,7 @@ def test_blocks_of_any_size_give_the_same_model(case: Case, monkeypatch: pytest.
         )
 
 
-@cases()
+@cases(one_each=True)
 def test_single_precision_computes_what_double_does_within_the_stated_bound(case: Case) -> None:
     single = cloud().astype(np.float32)
     double = single.astype(np.float64)  # the same numbers: what rounding does to the table is the table's
@@ -70,3 +72,16 @@ def test_a_table_in_single_precision_has_the_same_ridge_and_nearly_the_same_char
     assert_allclose(narrow.flow(single).points, wide.flow(X).points, rtol=0, atol=1e-6 * width)
     # Nodes of a chart are chosen one by one, and a last digit may choose another.
     assert_allclose(narrow.project(single), wide.project(X), rtol=0, atol=(1e-6 if dimension == 1 else 5e-3) * width)
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in {"GTM", "SOM"} else pytest.param(name, marks=pytest.mark.full) for name in METHODS]
+)
+def test_every_version_of_python_gives_the_stored_answers_to_tol(name: str) -> None:
+    found, tol = answers(METHODS[name])
+    assert distance(found, stored()[name]) <= tol
+
+
+def test_an_answer_that_is_further_off_than_tol_is_noticed() -> None:
+    found, tol = answers(METHODS["GTM"])
+    assert distance(found + 2 * tol * spread(found), stored()["GTM"]) > tol

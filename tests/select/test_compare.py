@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.stats
 from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.cluster import KMeans
@@ -18,11 +20,23 @@ from sklearn.decomposition import PCA, KernelPCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PowerTransformer, StandardScaler
 
-from prinfold import GTM, PPS, SOM, Comparison, GTMMixture, PolygonalCurve, compare, datasets
+from prinfold import GTM, PPS, SOM, Comparison, GTMMixture, PolygonalCurve, PrincipalTree, compare, datasets
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.loops import StopReason
 from prinfold.methods import METHODS, Method, manifolds
-from prinfold.select import candidates, comparing, dimensions, measures, samples, surfaces, trials, verdicts, wording
+from prinfold.select import (
+    candidates,
+    comparing,
+    dimensions,
+    gaps,
+    measures,
+    samples,
+    surfaces,
+    trials,
+    verdicts,
+    wording,
+)
+from prinfold.select.branching import branching_note
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -102,7 +116,7 @@ def _intrusion(A: Any, B: Any, k: int = 5) -> float:
 def _by_hand(model: Any, fold: Any, noise: Any, widths: Any) -> Brute:
     n, is_plane = len(X), isinstance(model, PCA)
     errors, level, slope, density, spread = *np.zeros((4, n)), np.empty((n, len(widths)))
-    turning, ranks = [], []
+    turning, ranks = 0.0, [0.0, 0.0]
     for f in range(3):
         held = fold == f
         one = clone(model).set_params(random_state=0).fit(X[~held])
@@ -117,10 +131,11 @@ def _by_hand(model: Any, fold: Any, noise: Any, widths: Any) -> Brute:
         d2 = np.square(X[held][:, None] - feet[None]).sum(axis=2)
         for j, h in enumerate(widths):
             spread[held, j] = np.log((np.exp(-d2 / (2 * h**2)) / (2 * np.pi * h**2)).mean(axis=1) + 1e-300)
-        turning.append(0.0 if is_plane else _turning(one.mesh(4000).vertices))
-        Z = one.transform(X[~held])
-        ranks.append([_intrusion(X[~held], Z), _intrusion(Z, X[~held])])
-    return Brute(errors, level, slope, spread, density, np.mean(turning), np.mean(ranks, axis=0))
+        if f == 0:  # the map is measured in the first fold only
+            turning = 0.0 if is_plane else _turning(one.mesh(4000).vertices)
+            Z = one.transform(X[~held])
+            ranks = [_intrusion(X[~held], Z), _intrusion(Z, X[~held])]
+    return Brute(errors, level, slope, spread, density, turning, ranks)
 
 
 def test_the_table_is_what_the_folds_come_to(found: Comparison) -> None:
@@ -152,13 +167,13 @@ def test_the_table_is_what_the_folds_come_to(found: Comparison) -> None:
     best = int(np.argmin(thinned))
     assert found.sigma**2 == pytest.approx(min(sigma**2, each[best].errors.mean()))  # one direction is across
 
-    gaps = np.array([[(a - b).std(ddof=1) / root for b in losses] for a in losses])
+    apart = np.array([[(a - b).std(ddof=1) / root for b in losses] for a in losses])
     draws = rng.multinomial(len(X), np.full(len(X), 1 / len(X)), size=500)
     picked = [int(np.argmin(losses @ count)) for count in draws]
     np.testing.assert_allclose(table["wins"], np.bincount(picked, minlength=3) / 500)
     low = int(losses.mean(axis=1).argmin())
     assert found.chosen == low
-    np.testing.assert_array_equal(table["tied"], losses.mean(axis=1) - losses.mean(axis=1)[low] <= gaps[low])
+    np.testing.assert_array_equal(table["tied"], losses.mean(axis=1) - losses.mean(axis=1)[low] <= apart[low])
 
 
 def test_what_else_the_table_holds(found: Comparison) -> None:
@@ -242,7 +257,9 @@ def test_thinning_measures_how_well_rows_are_denoised(height: float, tau: float)
     true = np.column_stack([rng.uniform(-2, 2, n), np.zeros(n)])
     rows = true + rng.normal(scale=sigma, size=true.shape)
     noise, surface = rng.normal(scale=tau, size=true.shape), Waves(height)
-    level, slope = measures.thinned_errors(surface, rows, measures.Thinning(noise, tau))  # type: ignore[arg-type]
+    thinning = measures.Thinning(noise, tau)
+    feet = measures.feet_of(surface, rows, rows[:1], thinning)  # type: ignore[arg-type]
+    level, slope = measures.thinned_errors(rows, feet, thinning)
     off = 0.5 * sum(np.square(true - surface.project(rows + s * noise)).sum(axis=1) for s in (1, -1))
     apart = level + sigma**2 * slope - 2 * sigma**2 - off
     assert abs(apart.mean()) < 4.0 * apart.std() / np.sqrt(n)
@@ -254,16 +271,19 @@ def test_waves_pass_for_accuracy_in_held_out_errors_but_not_when_thinned() -> No
     thinning = measures.thinning_of(rows, sigma, rng)
     flat, wavy = [], []
     for surface, seen in ((Waves(0.0), flat), (Waves(0.4), wavy)):
-        level, slope = measures.thinned_errors(surface, rows, thinning)  # type: ignore[arg-type]
-        seen += [measures.errors(surface, rows).mean(), (level + sigma**2 * slope).mean()]  # type: ignore[arg-type]
+        feet = measures.feet_of(surface, rows, rows[:1], thinning)  # type: ignore[arg-type]
+        level, slope = measures.thinned_errors(rows, feet, thinning)
+        seen += [measures.errors(rows, feet).mean(), (level + sigma**2 * slope).mean()]
     assert wavy[0] < 0.5 * flat[0]
     assert wavy[1] > 1.2 * flat[1]
 
 
 def test_without_noise_thinned_errors_are_plain_ones() -> None:
     surface = surfaces.surface_of(PCA(1).fit(X), X)
-    level, slope = measures.thinned_errors(surface, X, measures.thinning_of(X, 0.0, np.random.default_rng(0)))
-    np.testing.assert_allclose(level, measures.errors(surface, X))
+    thinning = measures.thinning_of(X, 0.0, np.random.default_rng(0))
+    feet = measures.feet_of(surface, X, X[:1], thinning)
+    level, slope = measures.thinned_errors(X, feet, thinning)
+    np.testing.assert_allclose(level, measures.errors(X, feet))
     np.testing.assert_array_equal(slope, 0.0)
 
 
@@ -280,7 +300,8 @@ def test_the_noise_settles_at_what_the_best_surface_leaves() -> None:
 def test_spread_likelihoods_are_those_of_a_mixture() -> None:
     surface = surfaces.surface_of(PCA(1).fit(X[:60]), X[:60])
     widths = np.array([0.05, 0.2])
-    found = measures.spread_likelihoods(surface, X[60:], X[:60], widths)
+    thinning = measures.thinning_of(X[60:], 0.1, np.random.default_rng(0))
+    found = measures.spread_likelihoods(X[60:], measures.feet_of(surface, X[60:], X[:60], thinning), widths)
     feet = surface.project(X[:60])
     for j, h in enumerate(widths):
         kernels = np.exp(-np.square(X[60:, None] - feet[None]).sum(axis=2) / (2 * h**2)) / (2 * np.pi * h**2)
@@ -414,15 +435,15 @@ def test_a_record_is_of_a_field_and_of_tables_like_these() -> None:
     assert "simulated" not in " ".join(wording.reasons(THREE, {"failure": ["", "x", "x"]}, one, "likelihood"))
 
 
-def test_a_column_that_holds_all_variance_is_named() -> None:
+def test_a_column_that_spreads_much_farther_is_named() -> None:
     frame = pd.DataFrame({"weight": 12.0 * X[:, 0], "height": X[:, 1], "same": 1.0})
-    words = r"'weight' holds 99\.\d% of the variance of all columns.*standardise them first"
+    words = r"'weight' spreads [\d.]+ times as far as 'height'.*standardise them first"
     with pytest.warns(DegenerateWarning, match=words):
         other = compare(frame, {"plane": PCA(1)}, n_components=1, folds=2)
-    assert "'weight' holds" in other.reason
+    assert "'weight' spreads" in other.reason
     for fair in (X, np.column_stack([X[:, 0], np.ones(len(X))])):  # the only one that varies has nobody beside it
-        assert "of the variance" not in compare(fair, {"plane": PCA(1)}, n_components=1, folds=2).reason
-    with pytest.warns(DegenerateWarning, match="'column 2' holds"):
+        assert "times as far as" not in compare(fair, {"plane": PCA(1)}, n_components=1, folds=2).reason
+    with pytest.warns(DegenerateWarning, match="'column 2' spreads"):
         compare(X * [1.0, 60.0], {"plane": PCA(1)}, n_components=1, folds=2)
 
 
@@ -516,9 +537,9 @@ def test_a_manifold_of_one_dimension_only_takes_part_where_it_is_asked_for(
 
 def test_names_objects_and_pairs() -> None:
     everyone = candidates.candidates_of(["PPS", PCA(2), ("mine", SMALL)], 1, X, 0)
-    assert [one.name for one in everyone] == ["PPS", "PPS(init=isomap)", "PCA(n_components=2)", "mine"]
+    assert [one.name for one in everyone] == ["PPS", "PCA(n_components=2)", "mine"]
     assert isinstance(everyone[0].model, PPS)
-    assert everyone[2].model.n_components == 2  # what is given as an object keeps its settings
+    assert everyone[1].model.n_components == 2  # what is given as an object keeps its settings
     assert [one.name for one in candidates.candidates_of("PCA", 1, X, 0)] == ["PCA"]
     assert [one.name for one in candidates.candidates_of(SMALL, 1, X, 0)] == ["GTM(basis=4, n_components=1, nodes=12)"]
     with pytest.raises(InvalidParameterError, match=r"there is no method 'TSNE' to compare; there are .*GTM.*PCA"):
@@ -610,7 +631,7 @@ def test_a_surface_that_is_not_finite_fails() -> None:
             return np.full((len(Z), 2), np.nan)
 
     trial = trials.MethodComparison(
-        X, np.arange(len(X)) % 2, np.ones(2), measures.Thinning(np.zeros_like(X), 0.1)
+        X, np.arange(len(X)) % 2, np.ones(2), measures.Thinning(np.zeros_like(X), 0.1), 1
     ).attempt(Nowhere(1), 0)
     assert trial.failure
 
@@ -633,7 +654,7 @@ def test_a_fit_that_was_interrupted_ends_the_comparison(monkeypatch: pytest.Monk
 
 def test_what_everyone_is_tried_with() -> None:
     names = {one.name for one in candidates.candidates_of(["GTM", "PPS"], 1, X, 0)}
-    assert {"GTM(prior_precision=evidence, init=isomap)", "PPS(init=isomap)"} <= names
+    assert {"GTM", "GTM(prior_precision=evidence)", "PPS"} <= names
     scale = np.median(np.square(X[:, None] - X[None]).sum(axis=2)[np.triu_indices(len(X), 1)])
     assert candidates.BASELINES["KernelPCA"](1, X).gamma == pytest.approx(1.0 / scale)
 
@@ -646,10 +667,10 @@ def test_kernels_more_than_twice_as_wide_as_the_noise_are_blind(width: float, se
     assert (verdicts.why_likelihood_is_blind(found) == "") == sees
 
 
-@pytest.mark.parametrize(("share", "said"), [(0.985, False), (0.995, True)])
-def test_a_column_is_named_from_99_percent_on(share: float, said: bool) -> None:
-    rows = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]) * np.sqrt([share, 1 - share])
-    assert bool(comparing._warn_one_sided(rows, ["a", "b"])) == said
+@pytest.mark.parametrize(("ratio", "said"), [(9.9, False), (10.1, True)])
+def test_a_column_is_named_from_a_tenfold_spread_on(ratio: float, said: bool) -> None:
+    rows = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]) * [ratio, 1.0]
+    assert bool(comparing._warn_about_rows(rows, ["a", "b"])) == said
 
 
 def test_three_dimensions_are_tried_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -904,9 +925,67 @@ def test_wrong_tables_are_refused() -> None:
     with pytest.raises(InvalidDataError, match="5 folds need at least 10 different rows, got 4"):
         compare(np.repeat(X[:4], 5, axis=0), "PCA")
     holes = X.copy()
-    holes[3, 1] = np.nan
-    with pytest.raises(InvalidDataError, match="NaN"):
+    holes[3:, 1] = np.nan
+    with pytest.raises(InvalidDataError, match="5 folds need at least 10 different rows without gaps, got 3"):
         compare(holes, "PCA")
+    holes[3, 1] = np.inf
+    with pytest.raises(InvalidDataError, match="inf"):
+        compare(holes, "PCA")
+
+
+# ------------------------------------------------------------------------------------------------------ rows with gaps
+
+
+def _with_gaps(n: int = 90) -> np.ndarray:
+    rng = np.random.default_rng(4)
+    t = rng.uniform(-1, 1, n)
+    rows = np.stack([t, t**2, np.sin(2 * t), t**3 - t], axis=1) + 0.05 * rng.normal(size=(n, 4))
+    rows[:30][rng.random((30, 4)) < 0.25] = np.nan
+    rows[0, 1:], rows[0, 0] = np.nan, 0.3  # on any curve
+    return rows
+
+
+def test_rows_with_gaps_are_judged_by_what_they_have() -> None:
+    holes = _with_gaps()
+    found = compare(holes, [GTM(1, nodes=8, basis=4, max_iter=5, tol=0), PCA(1)], n_components=1, folds=3)
+    assert not any(found.table["failure"])
+    count = np.sum(~np.isnan(holes), axis=1)
+    assert f"{np.sum((count > 1) & (count < 4))} of 90 rows have gaps" in str(found)
+    assert "Methods that take no gaps (PCA) are fitted to complete rows only" in str(found)
+    assert f"{np.sum(count == 1)} of 90 rows took no part in judging: they have 1 cell or fewer" in str(found)
+    # By hand: a fold's errors of rows with gaps are those of projection_error.
+    rows = holes[count > 1]
+    fold = np.arange(len(rows)) % 3
+    model = GTM(1, nodes=8, basis=4, max_iter=5, tol=0)
+    job = trials.MethodComparison(rows, fold, np.ones(2), measures.Thinning(np.zeros_like(rows), 0.1), 1)
+    error = job.attempt(model, 0).errors.mean()
+    assert error == pytest.approx(model.fit(rows[fold != 0]).projection_error(rows[fold == 0]))
+
+
+def test_points_nearest_in_measured_cells_are_found_by_turns() -> None:
+    holes = _with_gaps()[1:]
+    whole = holes[~np.isnan(holes).any(axis=1)]
+    plane = PCA(1).fit(whole)
+    found = surfaces.surface_of(plane, whole).project(holes)
+    seen, line = ~np.isnan(holes), plane.components_[0]
+    off = np.where(seen, holes - plane.mean_, 0.0)
+    z = off @ line / (seen @ line**2)  # least squares over the cells seen
+    np.testing.assert_allclose(found, plane.mean_ + z[:, None] * line, atol=1e-4)
+    away = gaps.measured_squares(holes + 1e6, whole + 1e6)
+    wanted = np.nansum(np.square(holes[:, None] - whole), axis=2)
+    np.testing.assert_allclose(away, wanted, atol=1e-6)
+
+
+def test_measured_cells_have_the_likelihood_that_is_left_when_others_are_summed_out() -> None:
+    holes = _with_gaps()[1:]
+    whole = holes[~np.isnan(holes).any(axis=1)]
+    surface = surfaces.surface_of(PCA(1).fit(whole), whole)
+    thinning, h = measures.Thinning(np.zeros_like(holes), 0.0), 0.3
+    nearest = measures.feet_of(surface, holes, whole, thinning)
+    found, feet = measures.spread_likelihoods(holes, nearest, np.array([h]))[:, 0], nearest.seen
+    for x, value in zip(holes, found, strict=True):
+        each = scipy.stats.norm.logpdf(x, feet, h)
+        assert value == pytest.approx(np.log(np.mean(np.exp(np.nansum(each, axis=1)))))
 
 
 # --------------------------------------------------------------------------------------------------- pipelines
@@ -976,3 +1055,40 @@ def test_the_plane_knows_no_origin():
     near, far = (compare(X + offset, ["PCA"], n_components=1, folds=3) for offset in (0.0, 1e7))
     for name in ("error", "surface_likelihood"):
         assert far.table[name][0] == pytest.approx(near.table[name][0], rel=1e-5), name
+
+
+# ------------------------------------------------------------------------------------------------ progress, branches
+
+
+def test_progress_names_who_is_done_and_what_is_left(capsys: Any) -> None:
+    compare(X, {"one": PCA(1), "two": PCA(1)}, n_components=1, folds=2, verbose=1)
+    first, second = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"1 of 2  one: \d+\.\d s, about \d+ s left", first)
+    assert re.fullmatch(r"2 of 2  two: \d+\.\d s", second)
+
+
+def _note(rows: Any, q: int) -> list[str]:
+    """The note on branches beside a GTM of so many dimensions."""
+    rows = comparing._sort_rows(rows)
+    fold, sigma = comparing._folds(rows, 3, np.random.default_rng(0)), measures.noise_of(rows, q)
+    thinning = measures.thinning_of(rows, sigma, np.random.default_rng(0))
+    job = trials.MethodComparison(rows, fold, measures.widths_of(rows, sigma), thinning, q)
+    beside = [job.attempt(GTM(q, nodes=10, max_iter=30), f) for f in range(3)]
+    return branching_note(job, beside, "GTM", sigma, rows.shape[1] - q)
+
+
+@pytest.mark.full
+def test_a_tree_is_named_where_rows_branch() -> None:
+    (words,) = _note(datasets.make_tree(200, rng=2).X, 2)
+    assert words.startswith("The rows branch: a tree of 3 branches describes rows held out as well as GTM does.")
+    assert "PrincipalTree().fit(X)" in words
+    assert "DensityRidge(1).fit(X)" in words
+
+
+@pytest.mark.full
+def test_no_tree_is_named_where_rows_do_not_branch() -> None:
+    """A path; and a sheet, over which a tree of many branches grows that nothing speaks against but the likelihood."""
+    assert _note(datasets.make_half_circle(150, 0.05, rng=0).X, 1) == []
+    sheet = datasets.make_ridge(196, 0.05, rng=0).X
+    assert PrincipalTree().fit(sheet).graph_.latent.n_branches >= 3
+    assert _note(sheet, 2) == []

@@ -1,11 +1,14 @@
-"""The gate around every fit: failures of arithmetic and memory have a name, and a model that is kept is finite."""
+"""The gate around every verb: failures of arithmetic and memory have a name, and models and answers are finite."""
 
 from __future__ import annotations
+
+import inspect
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator
 
 from prinfold import (
     GTM,
@@ -28,7 +31,7 @@ from prinfold.exceptions import (
     PrinfoldError,
 )
 from prinfold.rows.rows import for_each_block
-from prinfold.validation.failures import name_failures
+from prinfold.validation.failures import gate_verbs, may_have_gaps
 from prinfold.validation.tables import weights_within_reach
 
 T = np.linspace(0, 3, 80)
@@ -60,13 +63,73 @@ def required(cls):
     return names[: len(names) - len(getattr(cls.fit, "__wrapped__", cls.fit).__defaults__ or ())]
 
 
+@gate_verbs
 class Model:
-    """Fits whatever ``work`` makes of the rows."""
+    """Fits whatever ``work`` makes of the rows, or answers it."""
 
-    @name_failures
     def fit(self, X, work):
         self.place_ = work(np.asarray(X, dtype=float))
         return self
+
+    def answer(self, X, work, extrapolate=False):
+        return work(np.asarray(X, dtype=float))
+
+    @may_have_gaps
+    def copy_rows(self, X):
+        return np.array(X, dtype=float)
+
+
+def is_gated(verb):
+    while verb is not None and not verb.__code__.co_filename.endswith("failures.py"):
+        verb = getattr(verb, "__wrapped__", None)
+    return verb is not None
+
+
+@pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda method: method.name)
+def test_every_public_verb_goes_through_the_gate(method):
+    verbs = [name for name, each in inspect.getmembers(method.cls, inspect.isfunction) if not name.startswith("_")]
+    own = [name for name in verbs if getattr(method.cls, name).__module__.startswith("prinfold")]
+    assert "fit" in own
+    assert [name for name in own if not is_gated(getattr(method.cls, name))] == []
+    assert not is_gated(BaseEstimator.get_params)
+
+
+@pytest.mark.parametrize("answer", [np.nan, np.array([[1.0, np.nan]]), (np.ones(2), np.array([np.nan]))])
+def test_an_answer_of_nan_is_an_error(answer):
+    with pytest.raises(InvalidDataError, match=r"Model\.answer has no finite answer here: .* would be NaN"):
+        Model().answer(X, lambda rows: answer)
+
+
+def test_a_verb_may_declare_that_gaps_are_an_answer():
+    assert np.isnan(Model().copy_rows([[np.nan]])).all()
+
+
+def test_an_answer_that_is_infinite_is_an_error_only_where_numbers_overflowed():
+    assert Model().answer(X, lambda rows: -np.inf) == -np.inf  # the logarithm of no density at all
+    with pytest.raises(InvalidDataError, match=r"no finite answer here: numbers left double precision \(overflow\)"):
+        Model().answer(X * 1e200, np.square)
+
+
+def test_an_overflow_with_a_finite_answer_is_one_warning():
+    with pytest.warns(DegenerateWarning, match=r"numbers left double precision in answer \(overflow\)"):
+        assert Model().answer(X * 1e200, lambda rows: 1.0 / np.square(rows).sum()) == 0
+
+
+def test_what_goes_wrong_after_an_overflow_follows_from_it():
+    def look_up(rows):
+        return [0][int(np.square(rows).max() > 1e300)]
+
+    with pytest.raises(InvalidDataError, match="numbers left double precision") as caught:
+        Model().answer(X * 1e200, look_up)
+    assert isinstance(caught.value.__cause__, IndexError)
+    with pytest.raises(IndexError):  # about something else
+        Model().answer(X, lambda rows: [0][len(rows)])
+
+
+@pytest.mark.parametrize("call", [lambda m: m.answer(X, len, 2), lambda m: m.answer(X, len, extrapolate=np.zeros(2))])
+def test_arguments_that_mean_the_same_everywhere_are_checked_at_the_gate(call):
+    with pytest.raises(InvalidParameterError, match="extrapolate must be True or False, got"):
+        call(Model())
 
 
 def test_an_overflow_that_leaves_a_finite_model_is_one_warning():
@@ -182,7 +245,10 @@ def test_absurd_settings_are_refused(model):
 @pytest.mark.parametrize("value", [5e-324, 1e-300, 1e155, 1.7e308])
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(OrientedPointsCurve, "bandwidth"), (OrientedPointsCurve, "step"), (PolygonalCurve, "penalty"), (SOM, "width")],
+    [
+        *((OrientedPointsCurve, "bandwidth"), (OrientedPointsCurve, "step"), (PolygonalCurve, "penalty")),
+        pytest.param(SOM, "width", marks=pytest.mark.full),
+    ],
 )
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

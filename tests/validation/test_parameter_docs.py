@@ -9,27 +9,26 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
+from functools import cache
 
 import pytest
 from numpydoc.docscrape import ClassDoc
-from tests.house import public_objects
+from tests.house import PACKAGE, public_objects, syntax_trees
 
-import prinfold
 from prinfold import GTM, PrincipalCurve
 from prinfold.validation.parameter_docs import PARAMETER_DOCS, fill, fill_parameter_docs
 
-SOURCE = Path(prinfold.__file__).parent
 PLACE = re.compile(r"^\s*\{(\w[\w.]*)(?:, default=[^}]*)?\}$", re.MULTILINE)
 MOST_REPEATS = 3
 
 
+@cache
 def docstrings() -> list[tuple[str, ast.stmt, str]]:
     """Place, outermost class or function, and source of every docstring of the package."""
     return [
-        (f"{path.relative_to(SOURCE)}: {node.name}", top, doc)
-        for path in SOURCE.rglob("*.py")
-        for top in ast.parse(path.read_text(encoding="utf-8")).body
+        (f"{path}: {node.name}", top, doc)
+        for path, tree in syntax_trees(PACKAGE).items()
+        for top in tree.body
         for node in ast.walk(top)
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and (doc := ast.get_docstring(node))
     ]
@@ -114,6 +113,7 @@ def test_estimators_are_what_they_were() -> None:
     assert [each.name for each in ClassDoc(GTM)["Parameters"]] == list(inspect.signature(GTM).parameters)
 
 
+@pytest.mark.full  # Python compiles the package once more for it
 def test_without_docstrings_all_works() -> None:
     code = "import prinfold; model = prinfold.GTM(nodes=3); print(model.__doc__, model.fit.__doc__)"
     done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=False)

@@ -792,7 +792,7 @@ def test_advice_for_infinity_and_for_gaps_can_be_followed() -> None:
 
 @pytest.mark.parametrize("threshold", ["a", True, 0, 1.0, -0.5, float("nan")])
 def test_a_threshold_is_a_share(threshold) -> None:
-    with pytest.raises(InvalidParameterError, match="threshold must be a number above 0 and below 1, got"):
+    with pytest.raises(InvalidParameterError, match="threshold must be None or a number above 0 and below 1, got"):
         GTM(max_iter=1, tol=0, nodes=3).fit(np.eye(4)).responsibilities(np.eye(4), threshold=threshold)
 
 

@@ -16,7 +16,6 @@ from prinfold.base.class_posteriors import class_priors, class_shares
 from prinfold.base.file_requirements import require_parts
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, class_names, numbers, part
-from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, integer, one_of, real
 from prinfold.validation.tables import check_labels, check_targets, rows_of, rows_with_weight
@@ -101,7 +100,6 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         self.pseudo_count = pseudo_count
         self.min_mass = min_mass
 
-    @name_failures
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the map to the rows, and the landscape to their classes.
 
@@ -225,7 +223,6 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         self.pseudo_count = pseudo_count
         self.min_mass = min_mass
 
-    @name_failures
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the map to the rows, and the landscape to their targets.
 

@@ -19,11 +19,19 @@ from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
 from prinfold.files.kinds import Kinds, numbers
-from prinfold.validation.failures import name_failures
 from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_labels
-from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
+from prinfold.validation.settings import (
+    Constraint,
+    as_generator,
+    check_parameters,
+    check_setting,
+    integer,
+    one_of,
+    random_state,
+    real,
+)
 from prinfold.validation.tables import check_table, forget
 
 _BETWEEN_0_AND_1 = Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number between 0 and 1")
@@ -105,6 +113,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
     [-1]
     """
 
+    _one_surface: ClassVar[bool] = True
     _stored: ClassVar[Kinds] = {
         "surface_": map_part("responsibilities"),
         "node_shares_": numbers("surface_.latent_.n_nodes", above=0),
@@ -145,7 +154,6 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @name_failures
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the map to usual rows, and set the limits by rows held out.
 
@@ -293,8 +301,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         PValues
             ``density``, ``along`` and ``off``, (n,) each.
         """
-        if by not in P_VALUE_REFERENCES:
-            raise InvalidParameterError(f"by must be 'calibration' or 'model', got {by!r}")
+        check_setting("by", by, one_of(P_VALUE_REFERENCES))
         return self._p_values(self.measure(X), by)
 
     def contributions(self, X: Any) -> Contributions:

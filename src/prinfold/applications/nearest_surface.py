@@ -18,7 +18,7 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError, warn_ca
 from prinfold.files import save, storable
 from prinfold.files.kinds import Kinds, class_names, numbers, sequence_of
 from prinfold.gtm.estimator import GTM
-from prinfold.validation.failures import name_failures
+from prinfold.validation.failures import gate_verbs, name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of
 from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
@@ -46,6 +46,7 @@ def _require_likelihood(classifier: Any) -> bool:
     return True
 
 
+@gate_verbs
 @fill_parameter_docs
 @storable
 class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
@@ -112,7 +113,6 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @name_failures
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NearestSurfaceClassifier:
         """Fit a surface to the rows of each class.
 
@@ -187,6 +187,7 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         return class_posteriors.decision(self._scores(self._table(X)))
 
     @available_if(_require_likelihood)
+    @name_failures  # the gate of the class does not see what is behind a condition
     def predict_proba(self, X: Any) -> FloatArray:
         """Posterior probability P(c | x) ∝ p(x | c) P(c) of each class, with ``by="likelihood"`` only.
 

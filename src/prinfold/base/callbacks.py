@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from prinfold.base.checkpoint import Checkpoint
 from prinfold.loops import Iteration
 
 __all__ = ["CallbackForwarder", "CallbackSupportMixin", "forward_to_callbacks", "with_callbacks"]
@@ -63,7 +64,8 @@ class CallbackForwarder:
 def forward_to_callbacks(
     estimator: Any, X: Any, max_iter: int, attributes: Callable[[Any], Mapping[str, Any]]
 ) -> list[CallbackForwarder]:
-    """Listeners for the callbacks set on ``estimator``: one, or none where none are set."""
-    if not getattr(estimator, "_skl_callbacks", None):
+    """Listeners for the callbacks set on ``estimator``: one, or none where none are set, or checkpoints alone."""
+    callbacks = getattr(estimator, "_skl_callbacks", None) or ()
+    if all(isinstance(each, Checkpoint) for each in callbacks):
         return []
     return [CallbackForwarder(estimator, X, max_iter, attributes)]

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from prinfold._typing import FloatArray, Mesh
+from prinfold._typing import BoolArray, FloatArray, Mesh
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.geometry.projection import Bend, Projection, project_to_surface
 from prinfold.geometry.projection_starts import Footholds
@@ -33,6 +33,19 @@ def near_nodes(rows: FloatArray, nodes: FloatArray, latent: LatentSpace) -> Floa
     """(n, S, Q) latent coordinates of the nodes nearest to each row."""
     n_near = min(_N_STARTS, len(nodes))
     return latent.nodes[np.argpartition(squared_distances(rows, nodes), n_near - 1, axis=1)[:, :n_near]]
+
+
+def over_all_columns(squared: FloatArray, seen: BoolArray, dimension: int) -> FloatArray:
+    """(n,) squared distances from a surface over the cells ``seen`` (n, D), as they would be over all D columns.
+
+    At its nearest point a row lies across the surface, in D − q directions of which the cells show m − q, q being the
+    dimension: noise as wide in every column makes (D − q) / (m − q) times as much of the whole. Rows with no more
+    cells than dimensions lie on the surface whatever they hold, so that they have no distance: NaN.
+    """
+    n_columns, count = seen.shape[1], seen.sum(axis=1)
+    known = count > dimension
+    scale = (n_columns - dimension) / np.where(known, count - dimension, 1.0)
+    return np.asarray(np.where(count == n_columns, squared, np.where(known, scale * squared, np.nan)))
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,26 @@ class SurfaceGeometry:
 
         for_each_block(one_block, [slice(i, i + _BLOCK_ROWS) for i in range(0, n, _BLOCK_ROWS)])
         return found
+
+    def nearest_measured(self, table: FloatArray) -> Projection:
+        """Nearest points over the cells that were measured, of rows with gaps (NaN); distances are over those cells.
+
+        Descents begin at the vertices of the mesh that are nearest in these cells.
+        """
+        mesh = self.mesh()
+        seen = ~np.isnan(table)
+        rows = np.where(seen, table, 0.0).astype(float)
+        starts = np.empty((len(rows), min(_N_STARTS, len(mesh.vertices)), self.latent.n_columns))
+
+        def one_block(part: slice) -> None:
+            # Σ over seen cells of (x − y)², but for Σ x², which all vertices share.
+            away = seen[part] @ np.square(mesh.vertices).T - 2.0 * rows[part] @ mesh.vertices.T
+            near = np.argpartition(away, starts.shape[1] - 1, axis=1)[:, : starts.shape[1]]
+            starts[part] = mesh.latent[near]
+
+        for_each_block(one_block, [slice(i, i + _BLOCK_ROWS) for i in range(0, len(rows), _BLOCK_ROWS)])
+        domain = self.latent.domain
+        return project_to_surface(rows, self.point, self.jacobian, domain, starts, bend=self.bend, seen=seen)
 
     def footholds(self) -> Footholds | None:
         """The mesh to start projections from; beyond three dimensions it would have too many simplices to search."""

@@ -14,23 +14,33 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold.base.callbacks import CallbackSupportMixin, forward_to_callbacks
+from prinfold.base.checkpoint import open_log
 from prinfold.base.file_requirements import TRAINING
-from prinfold.base.nearest_point import SurfaceGeometry
+from prinfold.base.nearest_point import SurfaceGeometry, over_all_columns
 from prinfold.citations import Citations, cite
-from prinfold.exceptions import Advice, InterruptedWarning, InvalidParameterError, Message, OutOfDomainError
+from prinfold.exceptions import (
+    Advice,
+    InterruptedWarning,
+    InvalidDataError,
+    Message,
+    OutOfDomainError,
+)
 from prinfold.files import save
 from prinfold.files.kinds import Kinds
 from prinfold.files.latent_kinds import LATENT_SPACE
 from prinfold.geometry.metric import stretch
 from prinfold.geometry.projection import Projection
 from prinfold.latent import LatentSpace
-from prinfold.loops import Outcome, StopReason, progress_for
+from prinfold.latent.cloud import clip_mesh
+from prinfold.latent.occupied import has_open_corners, occupied_region
+from prinfold.loops import Listeners, Outcome, StopReason, progress_for
 from prinfold.rows.rows import blas_on_one_thread
+from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
-from prinfold.validation.settings import integer
-from prinfold.validation.tables import check_latent, check_table, forget
+from prinfold.validation.tables import check_latent, check_table, forget, has_gaps
 
 
+@gate_verbs
 @fill_parameter_docs
 class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: a fitted one has ``latent_``, a map ``_point`` and its ``_jacobian``."""
@@ -41,6 +51,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     }
     _accept_sparse: ClassVar[bool] = False
     _accept_missing: ClassVar[bool] = False
+    _one_surface: ClassVar[bool] = False
+    """Whether one surface in one piece goes through all rows, so that separate groups and lone far rows matter."""
     _dimension: ClassVar[int | None] = None
     """Dimension of the surface where the method has but one, such as 1 for curves; None where ``n_components`` says."""
     latent_: LatentSpace
@@ -88,7 +100,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         return self._data_points(self._valid_latent(Z, extrapolate))
 
     def project(self, X: Any) -> FloatArray:
-        """Nearest point of the continuous surface to each row.
+        """Nearest point of the continuous surface to each row; over the cells that it has, where a model takes gaps.
 
         Parameters
         ----------
@@ -98,8 +110,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         -------
         ndarray of shape (n, D)
         """
-        table = self._complete_table(X)
-        found = self._nearest(table)
+        table = self._table_with_distances(X)
+        found = self._nearest_of_all(table)
         return self._data_points(found.latent, found.points).astype(table.dtype, copy=False)
 
     def reconstruct(self, X: Any) -> FloatArray:
@@ -120,6 +132,9 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     def projection_error(self, X: Any) -> float:
         """Mean squared distance from rows to the surface; comparable between methods.
 
+        Where a model takes gaps, the squared distance of a row over the m cells that it has counts
+        (D − q) / (m − q) times, for a surface of q dimensions in D columns. Rows with q cells or fewer are left out.
+
         Parameters
         ----------
         X : array-like of shape (n, D)
@@ -128,7 +143,17 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         -------
         float
         """
-        return float(self._nearest(self._complete_table(X)).squared_distance.mean())
+        table = self._table_with_distances(X)
+        squared = self._nearest_of_all(table).squared_distance
+        if not has_gaps(table):
+            return float(squared.mean())
+        squared = over_all_columns(squared, ~np.isnan(table), self.latent_.dimension)
+        if np.isnan(squared).all():
+            raise InvalidDataError(
+                f"no row has more than {self.latent_.dimension} cells, as many as the surface has dimensions, so that "
+                "none has a distance from it; give rows with more cells"
+            )
+        return float(np.nanmean(squared))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the projection error, so that higher is better.
@@ -176,7 +201,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         Z = self._valid_latent(Z, extrapolate)
         return stretch(self._jacobian(Z), self.latent_.domain.frame(Z))
 
-    def mesh(self, resolution: int | None = None) -> Mesh:
+    def mesh(self, resolution: int | None = None, *, X: Any = None) -> Mesh:
         """The surface cut into simplices: segments of a curve, triangles of a surface.
 
         Parameters
@@ -184,6 +209,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         resolution : int, default=None
             Vertices along each latent axis; None takes a fine mesh up to three dimensions and the
             nodes themselves beyond.
+        X : array-like of shape (n, D), default=None
+            Rows; a surface on an open lattice of two dimensions is cut where they end. None takes all of it.
 
         Returns
         -------
@@ -191,10 +218,11 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             ``vertices`` (V, D), ``latent`` (V, Q), ``faces`` (F, q + 1).
         """
         check_is_fitted(self)
-        if resolution is not None and not integer(2).test(resolution):
-            raise InvalidParameterError(f"resolution must be {integer(2).words}, got {resolution!r}")
         found = self._mesh(resolution)
-        return found._replace(vertices=self._data_points(found.latent, found.vertices))
+        if X is None or not has_open_corners(self.latent_):
+            return found._replace(vertices=self._data_points(found.latent, found.vertices))
+        latent, faces = clip_mesh(occupied_region(self._latent_of(self._table(X))).domain, found.latent, found.faces)
+        return Mesh(self._data_points(latent), latent, faces)
 
     # ------------------------------------------------------------------------------------ outer layers
 
@@ -287,6 +315,23 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         """Nearest points of the surface to rows."""
         return self._geometry().nearest(table)
 
+    def _nearest_measured(self, table: FloatArray) -> Projection:
+        """Nearest points of the surface to rows with gaps, over the cells that they have."""
+        return self._geometry().nearest_measured(table)
+
+    def _nearest_of_all(self, table: FloatArray) -> Projection:
+        """Nearest points of the surface to rows with gaps and to those without."""
+        if not has_gaps(table):
+            return self._nearest(table)
+        gaps = np.isnan(table).any(axis=1)
+        n, (Q, D) = len(table), (self.latent_.n_columns, table.shape[1])
+        found = Projection(np.empty((n, Q)), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool))
+        for some, nearest in ((gaps, self._nearest_measured), (~gaps, self._nearest)):
+            if some.any():
+                for whole, own in zip(found, nearest(table[some]), strict=True):
+                    whole[some] = own
+        return found
+
     def _data_points(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
         """Points in data space at latent coordinates; ``points`` are those of ``_point``, if known already."""
         return self._point(Z) if points is None else points
@@ -316,12 +361,14 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         callbacks: bool = True,
     ) -> Outcome[Any]:
         """Run a training loop with progress, and with callbacks unless they are to hear of another one."""
-        listeners: list[Any] = progress_for(int(self.verbose), type(self).__name__)
-        if callbacks:
-            listeners += forward_to_callbacks(self, table, self.max_iter, attributes)
+        each: list[Any] = progress_for(int(self.verbose), type(self).__name__)
+        heard = getattr(self, "_skl_callbacks", ()) if callbacks else ()
+        if heard:
+            each += forward_to_callbacks(self, table, self.max_iter, attributes)
+        listeners = Listeners(tuple(each), open_log(heard, self, table))
         with blas_on_one_thread():  # held for the whole of training: asking for it each time would show
             outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=listeners)
-        for listener in listeners:
+        for listener in each:
             listener.close(str(outcome.reason))
         return outcome
 
@@ -358,10 +405,9 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         check_is_fitted(self)
         return check_table(self, X, reset=False, accept_sparse=self._accept_sparse, accept_missing=self._accept_missing)
 
-    def _complete_table(self, X: Any) -> FloatArray:
-        """Checked rows for methods that need every cell."""
-        check_is_fitted(self)
-        return check_table(self, X, reset=False, accept_sparse=self._accept_sparse)
+    def _table_with_distances(self, X: Any) -> FloatArray:
+        """Checked rows of which all columns have distances."""
+        return self._table(X)
 
     def _valid_latent(self, Z: Any, extrapolate: bool) -> FloatArray:
         check_is_fitted(self)

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.latent import LatentSpace
-from prinfold.rows.rows import Rows, Selection, as_rows, blas_on_one_thread, dense, for_each_block, sum_blocks
+from prinfold.rows.rows import Rows, Selection, as_rows, blas_on_one_thread, dense, sum_blocks
 
 _SPECTRAL_ROWS = 2000
 """Rows that a spectral embedding sees at most: its cost grows with their square or cube."""
@@ -79,20 +79,6 @@ def column_variances(rows: Rows) -> FloatArray:
         return np.asarray(squares / rows.total_weight)
     counts = sum_blocks(lambda part: _column_counts(rows, part), rows.slices)
     return np.asarray(squares / np.where(counts > 0, counts, 1.0))
-
-
-def heaviest_row(rows: Rows) -> tuple[int, float]:
-    """Number of the row that holds most of the scatter about the rows' offset, and its share of it."""
-    squares = np.empty(rows.n_rows)
-
-    def square(part: slice) -> None:
-        block, weight = _double_block(rows, part), rows.block_weight(part)
-        seen = np.nan_to_num(block) if rows.gaps else block
-        squares[part] = np.einsum("nd,nd->n", seen, seen) * (1.0 if weight is None else weight)
-
-    for_each_block(square, rows.slices)
-    row, total = int(squares.argmax()), float(squares.sum())
-    return row, float(squares[row] / total) if total > 0 else 0.0
 
 
 def _double_block(rows: Rows, part: slice) -> FloatArray:

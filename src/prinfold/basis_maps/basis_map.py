@@ -68,7 +68,8 @@ class BasisMap:
         """
         known, images = self._last_nodes[0]
         if not np.array_equal(known, weights):
-            images = self.node_features @ weights
+            # In one memory order: the last bits of a product depend on it, and what is remembered must not.
+            images = self.node_features @ np.ascontiguousarray(weights)
             images.flags.writeable = False
             if images.size <= _MOST_REMEMBERED:
                 self._last_nodes[0] = weights.copy(), images

@@ -36,7 +36,17 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, sequence_of
 from prinfold.latent import LatentSpace
 from prinfold.numerics.distances import squared_distances
-from prinfold.validation.settings import Constraint, check_settings, flag, integer, nothing, one_of, real
+from prinfold.validation.settings import (
+    Constraint,
+    check_setting,
+    check_settings,
+    flag,
+    integer,
+    nothing,
+    one_of,
+    real,
+    several,
+)
 
 _MOST_UNEXPLAINED = 1e-10
 """Variance, in units of the prior's, that nodes may keep which are no pivots: their images are off by 1e-5 of it."""
@@ -107,7 +117,8 @@ class GaussianProcess:
                 f"{self.length_scale:g}; latent axes run from −1 to 1"
             )
         if self.pivots is not None:
-            object.__setattr__(self, "pivots", tuple(int(i) for i in self.pivots))
+            check_setting("pivots", list(np.ravel(self.pivots)), several(integer(0), "numbers of nodes"))
+            object.__setattr__(self, "pivots", tuple(int(i) for i in np.ravel(self.pivots)))
 
     def bind(self, latent: LatentSpace) -> BoundProcess:
         """Find the nodes of ``latent`` that carry the process."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
+from threading import current_thread, main_thread
+from typing import Any
 
 from prinfold.cli.console import as_options
 from prinfold.cli.usage import Parser, WrongCallError
@@ -83,7 +87,8 @@ def run_command(command: Command, options: argparse.Namespace) -> int:
     if sys.stdout is None:  # closed by who called us (`>&-`): the next file that is opened would take its place
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     try:
-        code = command.run(options)
+        with _termination_as_interrupt():
+            code = command.run(options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # whoever read our output has had enough, as `head` has
@@ -94,6 +99,23 @@ def run_command(command: Command, options: argparse.Namespace) -> int:
             traceback.print_exc()
         words, code = _describe_error(error)
         return complain(words, code, options.command, json=bool(getattr(options, "json", False)))
+
+
+@contextmanager
+def _termination_as_interrupt() -> Iterator[None]:
+    """Have SIGTERM, by which schedulers end a job, do what Ctrl-C does: the best model so far is kept and written."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    if current_thread() is not main_thread():  # signals belong to the main thread
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _describe_error(error: BaseException) -> tuple[str, int]:
@@ -169,7 +191,9 @@ def table_arguments(parser: argparse.ArgumentParser) -> None:
         help="a word for a missing cell, besides NA, nan, ? and the like",
     )
     group.add_argument(
-        "--array", metavar="NAME", help="which array of an .npz file, or which layer or obsm of an .h5ad file"
+        "--array",
+        metavar="NAME",
+        help="which array of an .npz file, layer or obsm of an .h5ad file, or sheet of a workbook",
     )
     group.add_argument(
         "--missing",

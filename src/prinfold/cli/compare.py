@@ -73,10 +73,10 @@ def _compare(options: argparse.Namespace) -> int:
     chosen = chosen_columns(table, options)
     cells = ChosenCells.of(table, chosen.names)
     check_dimensions(options.dimensions, cells)
-    index, notes = _complete_rows(cells, options)
-    scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names)
+    scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names, embedding=table.embedding)
+    index, notes = _rows_to_compare(cells, options, scaling)
     shape = f"{quantity(len(index), 'row')} × {quantity(len(chosen.names), 'column')}"
-    console.say(f"Comparing methods on {options.data}: {shape}, in {options.folds} folds. This may take minutes.")
+    console.say(f"Comparing methods on {options.data}: {shape}, in {options.folds} folds. This may take a minute.")
     console.note(*table.notes, *chosen.in_words(), *notes)
     console.note(f"scaling: {scaling} ({why})")
     step, rows = scaling_step(scaling), cells.rows(index)
@@ -98,25 +98,26 @@ def _compare(options: argparse.Namespace) -> int:
         names = name_columns(table, [*chosen.names, *label_of(table, options)])
         console.say(next_steps(options.out, options, options.label, names[:1], USES))
     else:
-        console.say(_next_step(found, own, scaling, options, gaps=len(index) < len(table)))
+        console.say(_next_step(found, own, scaling, options, gaps=bool(cells.incomplete.any())))
     console.result |= _result(found, scaling, options) | {"rows": len(index), "columns": list(chosen.names)}
     console.result |= {"seconds": seconds}
     console.close()
     return 1 if model is None and options.out is not None else 0
 
 
-def _complete_rows(cells: ChosenCells, options: argparse.Namespace) -> tuple[IntArray, list[str]]:
-    """Rows that every method can take, which are those without gaps, and what is to be said of the others."""
-    policy = "error" if options.missing == "error" else "drop"
-    index, notes = select_rows(cells, policy, takes_gaps=False, method="a comparison")
-    if notes and len(index) < 2 * options.folds:
+def _rows_to_compare(cells: ChosenCells, options: argparse.Namespace, scaling: str) -> tuple[IntArray, list[str]]:
+    """Rows that take part, and what is to be said of the others; enough of them must have every cell."""
+    policy = "drop" if options.missing == "keep" and scaling == "whiten" else options.missing
+    index, notes = select_rows(cells, policy, takes_gaps=scaling != "whiten", method="a comparison")
+    whole = int((~cells.incomplete).sum())
+    if notes and whole < 2 * options.folds:
         worst = cells.names[int(cells.missing.sum(axis=0).argmax())]
         raise InvalidDataError(
-            f"{quantity(len(index), 'row')} of {cells.table.path} {'has' if len(index) == 1 else 'have'} every cell, "
+            f"{quantity(whole, 'row')} of {cells.table.path} {'has' if whole == 1 else 'have'} every cell, "
             f"too few to compare methods in {options.folds} folds; most gaps are in {worst!r}, which --drop leaves out"
         )
-    if options.missing == "keep":
-        notes = [f"{each}, and a comparison needs every cell; --missing error stops instead" for each in notes]
+    if policy != options.missing:
+        notes = [f"{each}, and whitening needs every cell" for each in notes]
     return index, notes
 
 
@@ -175,7 +176,7 @@ def _best_of_ours(found: Comparison) -> int | None:
 
 def _own_model(found: Comparison, own: int | None, X: Any, console: Console) -> Any:
     """The model to write, since a file holds prinfold's surfaces only; None without any."""
-    from sklearn.base import clone
+    from prinfold.select.comparing import fit_to_rows
 
     if own == found.chosen:
         return found.recommended.model
@@ -185,7 +186,7 @@ def _own_model(found: Comparison, own: int | None, X: Any, console: Console) -> 
         return None
     console.note(f"{why}, so that the best of these is written: {_gap_in_words(found, own)}")
     with console.note_warnings():
-        return clone(found.contestants[own].model).fit(X)
+        return fit_to_rows(found.contestants[own].model, X)
 
 
 def _gap_in_words(found: Comparison, own: int) -> str:

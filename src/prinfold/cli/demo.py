@@ -29,10 +29,12 @@ if TYPE_CHECKING:
 _FEWEST_ROWS = 10
 _DPI = 200
 _FILES = {
-    "map.png": "the rows on the surface, by kind of flow, over the magnification factor",
-    "stretch.png": "how far, and which way, the surface is stretched",
-    "learning_curve.png": "the way there",
-    "data.csv": "the rows themselves, to try other commands on",
+    "map.html": "the map as a page to move over, coloured by kind of flow",
+    "report.html": "what was fitted, how well, and what to be careful about",
+    "map.png": "the map as a picture, over the magnification factor",
+    "magnification.png": "the magnification factor: how far, and which way, the surface is stretched",
+    "learning_curve.png": "how training went",
+    "data.csv": "the table itself, to try other commands on",
     "model.prinfold": "the model, for prinfold.load",
     "coordinates.csv": "latent coordinates, class and log-likelihood of each row",
 }
@@ -47,7 +49,7 @@ def _demo_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    """Fit a GTM to simulated pipe flow and leave pictures, model and coordinates behind."""
+    """Fit a GTM to simulated pipe flow and leave pages, pictures, model and coordinates behind."""
     from prinfold.plot import style  # noqa: F401  (says at once, and not after the fit, that matplotlib is missing)
 
     out: Path = options.out
@@ -64,7 +66,7 @@ def _demo(options: argparse.Namespace) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         clock = perf_counter()
-        model = GTM(random_state=options.seed, verbose=1).fit(data.X)
+        model = GTM(random_state=options.seed, verbose=1).fit(data.table)
         seconds = perf_counter() - clock
     print()
     print(align(_findings(model, data, fresh, seconds)))
@@ -73,6 +75,7 @@ def _demo(options: argparse.Namespace) -> int:
     written = _write_demo(out, model, data)
     print(f"\nWritten to {out}{os.sep}")
     print(align(written))
+    print(f"\nopen {shlex.quote(str(out / 'map.html'))} in a browser and move over the map")
     print(_next_steps(out))
     return 0
 
@@ -88,10 +91,10 @@ def _make_folder(out: Path) -> None:
 def _findings(model: GTM, data: Dataset, fresh: Dataset, seconds: float) -> list[tuple[str, str]]:
     return [
         ("rows × columns", f"{data.X.shape[0]} × {data.X.shape[1]}"),
-        ("log-likelihood per row", f"{model.score(data.X):.3f}"),
-        ("  on a second sample", f"{model.score(fresh.X):.3f}"),
-        ("projection error", f"{model.projection_error(data.X):.5f}  (mean squared distance to the surface)"),
-        ("  on a second sample", f"{model.projection_error(fresh.X):.5f}"),
+        ("log-likelihood per row", f"{model.score(data.table):.3f}"),
+        ("  on a second sample", f"{model.score(fresh.table):.3f}"),
+        ("projection error", f"{model.projection_error(data.table):.5f}  (mean squared distance to the surface)"),
+        ("  on a second sample", f"{model.projection_error(fresh.table):.5f}"),
         ("noise", f"{model.noise_variance_**0.5:.4f}  (standard deviation)"),
         ("time to fit", f"{seconds:.2f} s"),
         ("iterations", str(model.n_iter_)),
@@ -102,13 +105,16 @@ def _findings(model: GTM, data: Dataset, fresh: Dataset, seconds: float) -> list
 
 def _write_demo(out: Path, model: GTM, data: Dataset) -> list[tuple[str, str]]:
     """Write every file of the demonstration; names with what is in them."""
-    from prinfold import plot
+    from prinfold import explore, plot, report
 
     _write_data(out / "data.csv", data)
     _write_coordinates(out / "coordinates.csv", model, data)
     model.save(out / "model.prinfold")
-    save_picture(out / "map.png", lambda ax: plot.latent_map(model, data.X, labels=data.names, ax=ax), (6.4, 5.4))
-    save_picture(out / "stretch.png", lambda ax: plot.magnification(model, ax=ax), (6.4, 5.2))
+    title = "Pipe flow, seen by twelve gamma beams"
+    explore(model, data.table, out / "map.html", labels=data.names, title=title)
+    report(model, data.table, out / "report.html", labels=data.names, title=title)
+    save_picture(out / "map.png", lambda ax: plot.latent_map(model, data.table, labels=data.names, ax=ax), (6.4, 5.4))
+    save_picture(out / "magnification.png", lambda ax: plot.magnification(model, ax=ax), (6.4, 5.2))
     save_picture(out / "learning_curve.png", lambda ax: plot.learning_curve(model, ax=ax), (6.4, 3.6))
     return list(_FILES.items())
 
@@ -122,10 +128,10 @@ def _write_data(path: Path, data: Dataset) -> None:
 
 def _write_coordinates(path: Path, model: GTM, data: Dataset) -> None:
     columns: dict[str, Any] = {"row": np.arange(len(data.X))}
-    columns |= {f"latent_{i + 1}": z for i, z in enumerate(model.transform(data.X).T)}
-    columns |= {f"mode_{i + 1}": z for i, z in enumerate(model.posterior_mode(data.X).T)}
-    columns["mode_distance"] = model.mode_distance(data.X)
-    columns["log_likelihood"] = model.score_samples(data.X)
+    columns |= {f"latent_{i + 1}": z for i, z in enumerate(model.transform(data.table).T)}
+    columns |= {f"mode_{i + 1}": z for i, z in enumerate(model.posterior_mode(data.table).T)}
+    columns["mode_distance"] = model.mode_distance(data.table)
+    columns["log_likelihood"] = model.score_samples(data.table)
     if data.names is not None:
         columns["class"] = np.asarray(data.names, dtype=object)
     write_table(path, columns)
@@ -153,10 +159,8 @@ Try next
     from prinfold import datasets, load, plot
     model = load({file!r})
     new = datasets.make_pipe_flow(200, rng=7)
-    ax = plot.latent_map(model, new.X, values=new.fractions[:, 2], value_name="water")
-    ax.figure.savefig("new.png")
-    ax = plot.posterior(model, new.X[:1])  # where one new row may lie, and how surely
-    ax.figure.savefig("one.png")"""
+    ax = plot.latent_map(model, new.table, values=new.fractions[:, 2], value_name="water")
+    ax.figure.savefig("new.png")"""
 
 
 DEMO = Command(

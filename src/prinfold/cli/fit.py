@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, align, wrap_line
-from prinfold.cli.methods import changed_settings, method_class
+from prinfold.cli.console import Console, align, as_options, wrap_line
+from prinfold.cli.methods import changed_settings, method_name
 from prinfold.cli.models import StoredSurface, fold_remarks
 from prinfold.cli.next_steps import COMPARE, USES, next_steps
 from prinfold.cli.planning import (
@@ -31,9 +31,13 @@ from prinfold.cli.tables.sampling import LOOKED_AT, Draw, is_large
 from prinfold.cli.tables.writing import MODEL, check_target, sibling_file
 from prinfold.exceptions import quantity
 from prinfold.methods import METHODS
+from prinfold.validation.data_notes import groups_note
 
 _MOST_CLASSES = 20
 """Different words in a column of text up to which it may be a class of each row."""
+
+_MOST_GROUPED = 2000
+"""Rows that are looked at for separate groups."""
 
 _MOST_MEASURED_ROWS = 5000
 """Rows that a fit is measured on: more say the same and take longer."""
@@ -49,7 +53,10 @@ EXAMPLES = """\
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "data", type=Path, metavar="DATA", help="table: CSV, TSV, Parquet, Feather, Arrow, .npy, .npz or .h5ad"
+        "data",
+        type=Path,
+        metavar="DATA",
+        help="table: CSV, TSV, Parquet, Feather, Arrow, .npy, .npz, .h5ad or a workbook",
     )
     out_arguments(parser, "the table's name with .prinfold")
     model = parser.add_argument_group("model")
@@ -71,6 +78,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--sample", type=whole_number(2), metavar="N", help="fit to N rows drawn at random, of tables with very many"
     )
+    model.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="FILE",
+        help="keep the fit in this file every minute; the same command goes on from it after a crash",
+    )
     model.add_argument("--seed", type=whole_number(0), default=0, help="seed of what is random (%(default)s)")
     choice_arguments(parser)
     scaling_arguments(parser)
@@ -80,17 +93,18 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _fit(options: argparse.Namespace) -> int:
     console = Console.of(options)
+    method = METHODS[method_name(options.method)]  # a slip in a word is said before any file is looked at
     out = options.out or sibling_file(options.data, ".prinfold")
     check_target(out, [options.data], force=options.force, writers=MODEL)
     table = read(options, console, _draw(options))  # before the methods, which take longer to load
-    cls = method_class(options.method)
-    chosen = chosen_columns(table, options, text=METHODS[cls.__name__].takes_text)
-    plan = make_plan(table, chosen, cls, options, verbose=console.talks)
+    chosen = chosen_columns(table, options, text=method.takes_text)
+    plan = make_plan(table, chosen, method.cls, options, verbose=console.talks)
     console.say(wrap_line(f"Fitting {_model_name(plan)} to {options.data}: {_shape(plan)}."))
     console.note(*table.notes, *chosen.in_words(), *plan.notes)
     clock = perf_counter()
     with console.note_warnings():
-        fitted = run_plan(plan)
+        fitted = run_plan(plan, options.checkpoint)
+    console.note(*_separate_groups(plan))
     seconds = perf_counter() - clock
     surface = StoredSurface.of(fitted)
     with console.note_warnings():
@@ -110,6 +124,17 @@ def _fit(options: argparse.Namespace) -> int:
     console.result |= {"columns": list(chosen.names), "left_out": dict(chosen.left_out)}
     console.close()
     return 130 if found["interrupted"] else 0
+
+
+def _separate_groups(plan: FitPlan) -> list[str]:
+    """A note where the rows that were fitted fall into separate groups, in the units that they were fitted in."""
+    if plan.cells.matrix is None:
+        return []
+    rows = plan.cells.matrix[plan.index[:: max(1, len(plan.index) // _MOST_GROUPED)]]
+    rows = rows[~np.isnan(rows).any(axis=1)]
+    spread = rows.std(axis=0) if plan.scaling == "standardize" and len(rows) else 1.0
+    words = groups_note(rows / np.where(np.asarray(spread) > 0, spread, 1.0))
+    return [] if words is None else [as_options(words)]
 
 
 def _draw(options: argparse.Namespace) -> Draw | None:
@@ -176,11 +201,12 @@ def _accuracy(surface: StoredSurface, plan: FitPlan) -> dict[str, Any]:
 
 
 def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> list[tuple[str, str]]:
-    unit = {"raw": "", "standardize": " spreads", "whiten": " spreads"}[plan.scaling]
+    unit = {"raw": "", "standardize": " SD", "whiten": " SD"}[plan.scaling]
     lines = [("scaling", f"{surface.scaling}: {plan.why_scaling}")]
     if "explained" in found:
-        words = f"{found['distance']:.4g}{unit} from it (root mean square), {found['spread']:.4g}{unit} from their mean"
-        lines += [("rows are", words), ("explained", f"{100 * found['explained']:.1f} % of the variance of these rows")]
+        words = f"{found['distance']:.3g}{unit} to the surface ({found['spread']:.3g}{unit} to the mean)"
+        share = f"{100 * found['explained']:.1f} % of the variance of these rows"
+        lines += [("RMS distance", words), ("explained", share)]
     if "length" in found:
         shape = "a closed curve" if found["closed"] else "an open curve"
         lines.append(("course", f"{shape}, {found['length']:.4g}{unit} long; coordinates are lengths along it"))

@@ -123,7 +123,8 @@ def _table(table: FileTable, console: Console) -> None:
     console.result |= {"command": "info", "file": table.path, "rows": len(table), "columns": summaries}
     try:
         chosen = choose_columns(table, [], [], [])
-        scaling, why = choose_scaling(None, ChosenCells.of(table, chosen.names).matrix, chosen.names)
+        cells = ChosenCells.of(table, chosen.names)
+        scaling, why = choose_scaling(None, cells.matrix, chosen.names, embedding=table.embedding)
     except InvalidDataError as error:
         console.note(as_options(error))
         return

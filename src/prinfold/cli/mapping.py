@@ -78,8 +78,8 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
         gaps = int(cells.incomplete[placed].sum())
         if name == "project" and gaps:
             console.note(
-                f"{quantity(gaps, 'row')} with missing cells: the point is the one at the place that `prinfold "
-                "transform` gives, all columns of it, and the distance is over the cells that are there"
+                f"{quantity(gaps, 'row')} with missing cells: the point is nearest over the cells that are there, "
+                "and the distance is over them, raised to all columns in proportion"
             )
         with console.note_warnings():
             found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)

@@ -14,12 +14,10 @@ from prinfold._typing import FloatArray
 from prinfold.cli.usage import WrongCallError, did_you_mean
 from prinfold.exceptions import InvalidDataError, join_names
 from prinfold.methods import METHODS, manifolds
+from prinfold.validation.data_notes import unlike_spreads
 
 _HUGE_NUMBER = 1e150
 """Numbers beyond it have no squares."""
-
-_UNLIKE_SPREADS = 10.0
-"""How many times larger than most a column's spread may be before columns are put on one scale."""
 
 
 def methods() -> dict[str, Any]:
@@ -39,7 +37,12 @@ def settings() -> frozenset[str]:
 
 def method_class(word: str) -> Any:
     """The estimator that goes by a name."""
-    known = methods()
+    return METHODS[method_name(word)].cls
+
+
+def method_name(word: str) -> str:
+    """The name of the method that a word stands for, found without loading any method."""
+    known = {each.name.lower(): each.name for each in manifolds()}
     name = aliases().get(word.lower(), word.lower().replace("_", "").replace("-", ""))
     if name not in known:
         hint = did_you_mean(name, sorted(known)) or f"--method takes {join_names(sorted(known), 20)}"
@@ -126,11 +129,14 @@ def changed_settings(model: Any) -> dict[str, Any]:
 # -------------------------------------------------------------------------------------------------------------- scaling
 
 
-def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence[str]) -> tuple[str, str]:
+def choose_scaling(
+    asked: str | None, matrix: FloatArray | None, names: Sequence[str], *, embedding: bool = False
+) -> tuple[str, str]:
     """The scaling to use, ``standardize``, ``whiten`` or ``raw``, and the reason in words.
 
     Columns in different units differ in their spreads by orders of magnitude, and a surface then sees the largest only.
     Where the largest spread is more than ten times that of a column at the lower quartile they are put on one scale.
+    An ``embedding``, such as principal components, has a scale of its own, in which spreads are meant to differ.
     """
     if matrix is not None:
         _refuse_huge(matrix, names)
@@ -138,17 +144,16 @@ def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence
         return asked, "as asked for"
     if matrix is None:
         return "raw", "columns of several kinds have noises of their own"
+    if embedding:
+        return "raw", "the columns are an embedding, whose spreads are its own"
     spreads = np.nanstd(matrix, axis=0)
     there = np.flatnonzero(spreads > 0)
     if len(there) < 2:
         return "raw", "there is one column that varies" if len(there) else "no column varies"
-    low = float(np.quantile(spreads[there], 0.25, method="lower"))
-    widest = there[int(np.argmax(spreads[there]))]
-    narrow = there[int(np.argmin(np.abs(spreads[there] - low)))]
-    ratio = float(spreads[widest]) / low
-    if ratio > _UNLIKE_SPREADS:
-        return "standardize", f"{names[widest]} spreads {ratio:.3g} times as far as {names[narrow]}"
-    return "raw", "the columns have similar spreads"
+    found = unlike_spreads(spreads)
+    if found is None:
+        return "raw", "the columns have similar spreads"
+    return "standardize", f"{names[found.widest]} spreads {found.ratio:.3g} times as far as {names[found.narrow]}"
 
 
 def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.base.nearest_point import over_all_columns
 from prinfold.cli.console import as_options
 from prinfold.cli.tables.columns import find_columns, no_number
 from prinfold.cli.tables.reading import FileTable
@@ -101,18 +102,15 @@ class StoredSurface:
     def projection(self, cells: ChosenCells, index: IntArray) -> tuple[FloatArray, FloatArray]:
         """(m, D) nearest points of the surface in units of the table, (m,) distances as the model measures them.
 
-        Of rows with gaps it is the point at their place on the map, and the distance over the cells that are there.
+        Of rows with gaps both are over the cells that are there, and the distance is raised to all columns as in
+        ``projection_error``; rows with no more cells than the surface has dimensions have none.
         """
         if cells.matrix is None:
             self.model.project(self._rows(cells, index[:1]))  # says why levels have no nearest point
         rows = np.asarray(self.fitted.rows(self._rows(cells, index)), dtype=float)
-        near = np.empty_like(rows)
-        gaps = cells.incomplete[index]
-        if not gaps.all():
-            near[~gaps] = self.model.project(rows[~gaps])
-        if gaps.any():  # the nearest point is not known, but the place on the map is
-            near[gaps] = self.model.inverse_transform(self.coordinates(cells, index[gaps]), extrapolate=True)
-        return self.fitted.back(near), np.sqrt(np.nansum((rows - near) ** 2, axis=1))
+        near = np.asarray(self.model.project(rows), dtype=float)
+        squared = np.nansum((rows - near) ** 2, axis=1)
+        return self.fitted.back(near), np.sqrt(over_all_columns(squared, ~np.isnan(rows), self.model.latent_.dimension))
 
     def _rows(self, cells: ChosenCells, index: IntArray) -> Any:
         # Names were compared when columns were chosen; frames are for models that need types.

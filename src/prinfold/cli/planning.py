@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from prinfold.cli.tables.rows import ChosenCells, select_rows
 from prinfold.cli.tables.sampling import Draw
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import InvalidDataError, quantity
+from prinfold.validation.named_block import NamedBlock
 
 _FEWEST_ROWS = 30
 
@@ -128,7 +130,7 @@ def make_plan(
 ) -> FitPlan:
     """Choose rows, scaling and method before the work begins; settings that cannot work are refused here."""
     cells = ChosenCells.of(table, chosen.names)
-    scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names)
+    scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names, embedding=table.embedding)
     if scaling != "raw" and cells.matrix is None:
         raise InvalidDataError(
             f"columns of text cannot be scaled; leave --{scaling} out, or take numbers only with --columns"
@@ -157,11 +159,12 @@ def make_plan(
 def _blocks(cells: ChosenCells, model: Any, scaling: str, options: argparse.Namespace) -> Any:
     """All rows of a table of which some were looked at, where the method reads them so; else None."""
     whole = cells.table.whole is not None and options.sample is None and options.missing == "keep"
-    if not whole or scaling == "whiten" or not getattr(model, "_takes_blocks", False):
+    file = cells.table.rows_file
+    if not whole or file is None or scaling == "whiten" or not getattr(model, "_takes_blocks", False):
         return None
     from prinfold import Blocks
 
-    return Blocks(str(cells.table.path), columns=cells.names)
+    return Blocks(str(file), columns=cells.names)
 
 
 def _notes_on_rows(table: FileTable, blocks: Any) -> list[str]:
@@ -182,18 +185,25 @@ def _varying(cells: ChosenCells) -> int:
     return int((np.nanmin(there, axis=0) < np.nanmax(there, axis=0)).sum())
 
 
-def run_plan(plan: FitPlan) -> Any:
+def run_plan(plan: FitPlan, checkpoint: Path | None = None) -> Any:
     """Fit a plan; the model knows the names of its columns and shows no progress later on."""
     step, rows = scaling_step(plan.scaling), plan.rows
+    if checkpoint is not None:
+        from prinfold import Checkpoint
+
+        plan.model.set_callbacks(Checkpoint(checkpoint))
     if plan.blocks is not None:
         fitted = with_names(_fit_blocks(plan, step), step, plan.cells)
     elif step is None:
         fitted = plan.model.fit(rows)
     else:
-        plan.model.fit(step.fit_transform(np.asarray(rows)))
+        scaled = step.fit_transform(np.asarray(rows))
+        plan.model.fit(NamedBlock.of(scaled, None, plan.cells.labels(plan.index)))  # columns are named by the step
         fitted = with_names(plan.model, step, plan.cells)
     if "verbose" in plan.model.get_params():
         plan.model.set_params(verbose=0)
+    if checkpoint is not None:
+        plan.model.set_callbacks()
     return fitted
 
 

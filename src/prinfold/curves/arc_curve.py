@@ -190,8 +190,8 @@ def orient_curve(curve: ArcCurve, X: FloatArray, weight: FloatArray, root: Float
     """
     if curve.length == 0:
         return curve
-    z, share = _arc_lengths_of_rows(curve, X), weight / weight.sum()
-    place = None if root is None else float(_arc_lengths_of_rows(curve, root[None])[0])
+    z, share = arc_lengths_of_rows(curve, X), weight / weight.sum()
+    place = None if root is None else float(arc_lengths_of_rows(curve, root[None])[0])
     if not curve.closed:
         tilt = float(share @ z) / curve.length - 0.5
         from_root = 0.0 if place is None else place / curve.length - 0.5
@@ -212,13 +212,13 @@ def orient_curve(curve: ArcCurve, X: FloatArray, weight: FloatArray, root: Float
     if root is None or not curve.closed:
         return curve
     # A root on the first vertex is at the beginning, whatever rounding makes of it.
-    ahead = np.mod(_arc_lengths_of_rows(curve, root[None])[0] + _ROUNDING * curve.length, curve.length)
+    ahead = np.mod(arc_lengths_of_rows(curve, root[None])[0] + _ROUNDING * curve.length, curve.length)
     if 2 * ahead < curve.length:
         return curve
     return curve.begin_at(len(curve.vertices) - 1)  # the point itself is not to be the last of all
 
 
-def _arc_lengths_of_rows(curve: ArcCurve, X: FloatArray) -> FloatArray:
+def arc_lengths_of_rows(curve: ArcCurve, X: FloatArray) -> FloatArray:
     """(n,) arc lengths of the nearest points to rows, near enough for a direction."""
     return arc_lengths(curve, nearest_on_polyline(X, curve.vertices, curve.closed))
 

@@ -7,16 +7,18 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, Mesh
 from prinfold.base.callbacks import with_callbacks
 from prinfold.base.file_requirements import TRAINING
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.roots import END_SHARE, ROOT, Root, lowest_rows_middle, read_root, remote_warning
+from prinfold.base.trajectories import TrajectoryVerbs
 from prinfold.base.unique_rows import centered_rows
-from prinfold.curves.arc_curve import ArcCurve, orient_curve
+from prinfold.curves.arc_curve import ArcCurve, arc_lengths_of_rows, orient_curve
 from prinfold.curves.diagnosis import doubt
-from prinfold.curves.root import root_position, root_warnings
 from prinfold.exceptions import (
     Advice,
     DegenerateWarning,
@@ -27,10 +29,11 @@ from prinfold.exceptions import (
 from prinfold.files.kinds import Kinds, numbers, part, text
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
-from prinfold.loops import Last, Outcome, run_fixed_point
-from prinfold.validation.failures import name_failures
+from prinfold.latent.branch_graph import BranchGraph
+from prinfold.loops import Last, Listeners, Outcome, run_fixed_point
+from prinfold.numerics.polylines import nearest_on_polyline
 from prinfold.validation.parameter_docs import fill_parameter_docs
-from prinfold.validation.settings import Constraint, check_parameters, flag, instance_of, integer, nothing, real
+from prinfold.validation.settings import Constraint, check_parameters, flag, integer, real
 
 _COLLAPSED_SHARE = 0.01
 """Length of a curve, in units of the spread of the rows, below which it is a point."""
@@ -49,7 +52,7 @@ class CurveTraining(NamedTuple):
 
 
 @fill_parameter_docs
-class CurveManifold(PrincipalManifold):
+class CurveManifold(TrajectoryVerbs, PrincipalManifold):
     """Base of estimators whose surface is one curve; a method says how it is found, in :meth:`_training`.
 
     Rows that are equal are collapsed to one with the weight of all, and their mean is taken off before anything is
@@ -63,9 +66,7 @@ class CurveManifold(PrincipalManifold):
         **TRAINING,
     }
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "root": nothing
-        | integer(0)
-        | instance_of(np.ndarray, list, tuple, words="a row of numbers, one for each column, or a mask of the rows"),
+        "root": ROOT,
         "max_iter": integer(0),
         "tol": real(0),
         "verbose": integer(0) | flag,
@@ -83,7 +84,6 @@ class CurveManifold(PrincipalManifold):
         The rows are about their mean, ``offset`` (D,), which is to be taken off other points of data space, too.
         """
 
-    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the curve.
@@ -101,21 +101,22 @@ class CurveManifold(PrincipalManifold):
         check_parameters(self, self._constraints)
         self._forget()
         table, unique, offset, centered = centered_rows(self, X, sample_weight)
-        weight, root = unique.weight, None if self.root is None else root_position(self.root, table) - offset
+        weight, told = unique.weight, Root(None, None) if self.root is None else read_root(self.root, table)
         if len(centered) > 1:
             training = self._training(centered, weight, offset)
         else:
             training = _point_training(centered, self._attributes_without_length())
 
         def attributes(state: Any) -> dict[str, Any]:
-            curve = orient_curve(training.curve_of(state), centered, weight, root)
+            curve = training.curve_of(state)
+            curve = orient_curve(curve, centered, weight, _root_position(curve, told, table, offset))
             own = {"curve_": curve, "offset_": offset, "n_features_in_": len(offset)}
             return own | training.extra_attributes(state)
 
         self._train_with_callbacks(table, attributes, training.loop)
         doubted = self._collapse_warnings(centered, weight) or self._doubt_warnings(centered, weight)
         self.doubt_ = "; ".join(words for words, _ in doubted)
-        astray = [] if root is None else root_warnings(self.curve_, root, centered)
+        astray = [] if told.position is None else _root_warnings(self.curve_, told.position - offset, centered)
         for words, category in [*self._warnings(), *astray, *doubted]:
             warn_caller(words, category)
         return self
@@ -156,7 +157,16 @@ class CurveManifold(PrincipalManifold):
         check_is_fitted(self)
         return self.curve_.length
 
+    @property
+    def root_(self) -> FloatArray:  # type: ignore[override]
+        """(1,) coordinate of the root: a curve begins there."""
+        check_is_fitted(self)
+        return np.zeros(1)
+
     # --------------------------------------------------------------------------------------- plumbing
+
+    def _network(self) -> BranchGraph:
+        return BranchGraph(self.curve_.latent, np.array([[-1, -1] if self.curve_.closed else [0, 1]]))
 
     def _attributes_without_length(self) -> dict[str, Any]:
         """Further fitted attributes where all rows are equal, and nothing was trained."""
@@ -209,11 +219,40 @@ class CurveManifold(PrincipalManifold):
         return hasattr(self, "curve_")
 
 
+def _root_position(curve: ArcCurve, root: Root, table: FloatArray, offset: FloatArray) -> FloatArray | None:
+    """(D,) the root about the mean of the rows; one that follows a score is the end where that is lower."""
+    if root.position is not None:
+        return np.asarray(root.position - offset)
+    if root.score is None:
+        return None
+    if curve.closed:
+        return lowest_rows_middle(table, root.score) - offset
+    time = rankdata(arc_lengths_of_rows(curve, np.asarray(table, dtype=np.float64) - offset))
+    rises = float((time - time.mean()) @ rankdata(root.score)) >= 0
+    return np.asarray(curve.vertices[0 if rises else -1])
+
+
+def _root_warnings(curve: ArcCurve, root: FloatArray, rows: FloatArray) -> list[tuple[str, type[Warning]]]:
+    """Warnings about a root (D,) far from both ends of an open curve, or far from the curve and its ``rows`` (n, D)."""
+    if curve.length == 0:
+        return []
+    found: list[tuple[str, type[Warning]]] = []
+    place = float(curve.nearest(root[None]).latent[0, 0])
+    if not curve.closed and place >= END_SHARE * curve.length:
+        words = f"root= lies {place:.3g} from the nearer end of a curve that is {curve.length:.3g} long"
+        found.append((f"{words}, at which it begins. Give a row near one of the two ends", DegenerateWarning))
+    off, most = (
+        float(np.sqrt(nearest_on_polyline(each, curve.vertices, curve.closed).squared.max()))
+        for each in (root[None], rows)
+    )
+    return found + remote_warning(off, most, curve.length, "curve")
+
+
 def _point_training(rows: FloatArray, extra_attributes: dict[str, Any]) -> CurveTraining:
     """Training where all rows are equal: the curve is a point from the start."""
     curve = ArcCurve.through(rows[:1])
 
-    def loop(*, max_iter: int, tol: float, listeners: Any) -> Outcome[ArcCurve]:
+    def loop(*, max_iter: int, tol: float, listeners: Listeners) -> Outcome[ArcCurve]:
         return run_fixed_point(
             lambda: curve,
             lambda same: same,

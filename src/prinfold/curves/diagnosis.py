@@ -14,6 +14,8 @@ from scipy.spatial.distance import cdist
 
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.curves.arc_curve import ArcCurve, arc_lengths
+from prinfold.curves.starts import loop
+from prinfold.curves.winding import ELSEWHERE_RATIO, WOUND_RATIO, winds
 from prinfold.exceptions import Advice, Message
 from prinfold.numerics.polylines import nearest_on_polyline, segments_of
 
@@ -44,9 +46,6 @@ _STRAND_DEVIATIONS = 4.5
 _DOUBLED_SHARE = 0.2
 """Share of a curve with another part of it as near as that, from which on it winds through its own noise."""
 
-_ELSEWHERE_RATIO = 0.75 * np.pi
-"""Way along the curve over distance, from which on two points are on different parts of it; π/2 across a circle."""
-
 _MEETING_DEVIATIONS = 6.0
 """Distance between the ends of an open curve, in deviations across, below which it may be meant to close."""
 
@@ -60,6 +59,16 @@ _SHARP_TURN = 0.75
 _JOINED_SHARE, _JOINED_FROM_ROWS = 0.1, 100
 """Share of the length with such turns from which on a curve joins rows, and number of rows from which on this is
 checked: a curve through a few rows has to turn between them."""
+
+_PASSES_PERSISTENCE = 2.65
+"""Persistence of a loop of the rows from which on a curve that winds makes several passes round it: of passes that vary
+by a tenth to a fifth it is 3 to 6, of six that vary by 0.3 only 2.1 to 2.4, and of spirals 1.5 to 2.6."""
+
+_MOST_LEFT_SHARE = 0.2
+"""Most of the variance that such a loop may leave: passes round it leave 0.04 to 0.15, turns of a helix 0.3."""
+
+_LOOP_ROWS = 2000
+"""Rows among which a loop is sought, at most."""
 
 _SAMPLE_SIZE = 500
 """Rows from which the deviation across is taken, and points on the curve at which it is compared with itself."""
@@ -82,6 +91,9 @@ def doubt(curve: ArcCurve, rows: FloatArray, weight: FloatArray) -> str:
     if len(rows) < _FEWEST_ROWS or curve.length == 0:
         return ""
     about = rows_about_curve(curve, rows, weight)
+    passes = _check_passes(curve, rows, weight, about)
+    if passes:
+        return passes
     checks = (_check_gap, _check_astray, _check_winding, _check_loop, _check_joining, _check_wide)
     return next((words for words in (check(curve, about) for check in checks) if words), "")
 
@@ -100,6 +112,31 @@ def rows_about_curve(curve: ArcCurve, rows: FloatArray, weight: FloatArray) -> R
 
 
 # ------------------------------------------------------------------------------------------- what can be wrong
+
+
+def _check_passes(curve: ArcCurve, rows: FloatArray, weight: FloatArray, about: RowsAboutCurve) -> str:
+    """Words about an open curve that winds several times round a loop of the rows; "" if it does not.
+
+    Of a spiral or a helix, which wind too, no loop among the rows persists as long, or none is near all of them.
+    """
+    mean = np.average(rows, axis=0, weights=weight)
+    variance = float(np.average(np.square(rows - mean).sum(axis=1), weights=weight))
+    beside = _doubled(curve, about) >= _DOUBLED_SHARE or winds(curve.vertices, False, about.across, np.sqrt(variance))
+    if curve.closed or not beside:
+        return ""
+    some = slice(None, None, -(-len(rows) // _LOOP_ROWS))
+    start = next((each for each in loop(rows[some], weight[some]) if each.persistence > _PASSES_PERSISTENCE), None)
+    if start is None:
+        return ""
+    ring = ArcCurve.through(start.vertices, True)
+    left = float(np.average(ring.nearest(rows[some]).squared_distance, weights=weight[some]))
+    if curve.length < WOUND_RATIO * ring.length or left > _MOST_LEFT_SHARE * variance:
+        return ""
+    return Message(
+        f"The curve is {curve.length / ring.length:.1f} times as long as a loop that the rows lie along, and runs "
+        "beside itself. The rows look like several passes round one closed loop, each a little shifted.",
+        Advice("closed", "auto", "set {}, which finds the loop"),
+    )
 
 
 def _check_gap(curve: ArcCurve, about: RowsAboutCurve) -> str:
@@ -184,21 +221,25 @@ def _check_astray(curve: ArcCurve, about: RowsAboutCurve) -> str:
 
 def _check_winding(curve: ArcCurve, about: RowsAboutCurve) -> str:
     """Words about a curve that lies beside itself, nearer than rows scatter across it; "" if it does not."""
+    doubled = _doubled(curve, about)
+    if doubled < _DOUBLED_SHARE:
+        return ""
+    return (
+        f"the curve doubles back over {doubled:.0%} of its length: two parts of it are nearer to each other than "
+        f"{_STRAND_DEVIATIONS:g} times the scatter of the rows across it ({about.across:.3g}), so that the data look "
+        f"branched or two-dimensional; try DensityRidge for branches, GTM(2) for a surface, or smooth more"
+    )
+
+
+def _doubled(curve: ArcCurve, about: RowsAboutCurve) -> float:
+    """Share of a curve with another part of it beside it, nearer than a few deviations of rows across."""
     z = np.linspace(0.0, curve.length, _SAMPLE_SIZE, endpoint=not curve.closed)[:, None]
     points = curve.point(z)
     way = np.abs(z - z.T)
     way = np.minimum(way, curve.length - way) if curve.closed else way
     apart = cdist(points, points)
-    beside = (way > _ELSEWHERE_RATIO * apart) & (apart < _STRAND_DEVIATIONS * about.across)
-    doubled = float(beside.any(axis=1).mean())
-    if doubled < _DOUBLED_SHARE:
-        return ""
-    return (
-        f"along {doubled:.0%} of its length the curve lies beside another part of itself, nearer than "
-        f"{_STRAND_DEVIATIONS:g} times the {about.across:.3g} that rows scatter across it: it winds through rows that "
-        f"fill a surface, or goes out and back along a branch; smooth more, or take GTM(2) for a surface and "
-        f"DensityRidge for branches"
-    )
+    beside = (way > ELSEWHERE_RATIO * apart) & (apart < _STRAND_DEVIATIONS * about.across)
+    return float(beside.any(axis=1).mean())
 
 
 def _check_wide(curve: ArcCurve, about: RowsAboutCurve) -> str:

@@ -16,6 +16,7 @@ from prinfold._typing import FloatArray
 from prinfold.curves.arc_curve import ArcCurve
 from prinfold.curves.smoothers import CurveSample, SmoothedCurve, Smoother
 from prinfold.curves.starts import CurveStart, principal_axes
+from prinfold.curves.winding import WOUND_RATIO, winds
 from prinfold.numerics.polylines import Feet, nearest_on_polyline
 
 _BEYOND_DEVIATIONS = 1.0
@@ -45,6 +46,18 @@ _MOST_TRIAL_COLUMNS = 32
 
 _CLOSED_ALLOWANCE_NATS = 0.05
 """Nats for each row by which the code of a closed curve may be longer than that of the best open one."""
+
+_PERSISTENT = 2.0
+"""Persistence of a loop of the rows from which on a ring needs no shorter code than a line: of rings with noise it is
+2.3 to 3.9, of spirals and blobs 1.4 to 1.7."""
+
+_MOST_RING_ERRORS = 1.5, 3.0
+"""Most that V of a closed curve with a longer code, and with a shorter one, may be in units of that of the best open
+one: a ring through the middle of a helix has a code of about the same length, but is far from all rows."""
+
+_MOST_LEFT_SHARE = 0.2
+"""Most of the variance that a ring may leave for curves to wind about it: passes round a loop leave it 0.04 to 0.15,
+turns of a helix 0.3."""
 
 _MOST_GAP_FACTOR = 2.0
 """Widest gap allowed on a closed curve, in units of the widest that chance leaves."""
@@ -94,7 +107,7 @@ class CurveState:
     what takes them there, ``across`` the number of directions that it has across the curve, and ``noise`` its deviation
     in each of them, both the least so far; ``longest`` is the length, of a ring the greatest so far.
     ``smooth`` is the result of the smoother, None at the start, which had a ``name``; it may have been ``smoothed``
-    before.
+    before, and then ``begun`` is the length that it had.
     """
 
     vertices: FloatArray
@@ -110,6 +123,7 @@ class CurveState:
     smooth: SmoothedCurve | None = None
     smoothed: bool = False
     name: str = "given"
+    begun: float = np.inf
 
     @property
     def score(self) -> float:
@@ -147,7 +161,9 @@ def project_rows(rows: SmoothingRows, vertices: FloatArray, closed: bool, beyond
 def begin(rows: SmoothingRows, start: CurveStart, closed: bool) -> CurveState:
     """The curve that a start gives."""
     curve = replace(project_rows(rows, start.vertices, closed), name=start.name)
-    return curve if start.noise is None else replace(curve, noise=min(curve.noise, start.noise), smoothed=True)
+    if start.noise is None:
+        return curve
+    return replace(curve, noise=min(curve.noise, start.noise), smoothed=True, begun=curve.length)
 
 
 def step(rows: SmoothingRows, smoother: Smoother, curve: CurveState, scale: float = _FINEST_DEVIATIONS) -> CurveState:
@@ -157,9 +173,11 @@ def step(rows: SmoothingRows, smoother: Smoother, curve: CurveState, scale: floa
     # A curve that flattens must not take its own bias for noise, nor a ring that shrinks its scale for a larger share,
     # and go on with it to a point; nor may one that fills the noise where that is widest call it narrow. What a start
     # wound through is no measure.
-    after = replace(after, step=curve.step + 1, smooth=smooth, smoothed=True, name=curve.name)
+    after = replace(after, step=curve.step + 1, smooth=smooth, smoothed=True, name=curve.name, begun=curve.begun)
     if not curve.smoothed:
         return after
+    if curve.closed and after.length > WOUND_RATIO * curve.begun and _winds(rows, after):
+        return replace(curve, step=after.step)  # a ring about several strands stays one
     across = min(curve.across, after.across)
     noise = min(curve.noise, after.noise * float(np.sqrt(after.across / across)))
     longest = max(curve.longest, after.longest) if curve.closed else after.longest
@@ -214,28 +232,50 @@ def measures(rows: SmoothingRows, curve: CurveState) -> dict[str, float]:
 def best_start(rows: SmoothingRows, smoother: Smoother, candidates: Sequence[Candidate]) -> Candidate:
     """The start from which a few steps lead to the shortest code, with its vertices after these steps.
 
-    Open and closed curves are no equals. A closed one may return where no rows are: it is taken if its code is hardly
-    longer than that of the best open one, and no part of it is without rows.
+    Curves that wind again and again round a ring that explains the rows are left out.
     """
     if len(candidates) == 1:
         return candidates[0]
     axes = _comparison_axes(rows)
     some = SmoothingRows.of(rows.X @ axes.T, rows.weight)
     begun = [begin(some, CurveStart(start.name, start.vertices @ axes.T), closed) for start, closed in candidates]
-    ends = [_take_trial_steps(some, smoother, each) for each in begun]
+    ends = _leave_out_winding(some, [_take_trial_steps(some, smoother, each) for each in begun])
     lengths = code_lengths(ends)
     order: list[int] = np.argsort(lengths, kind="stable").tolist()
     shortest = {ends[i].closed: i for i in reversed(order)}  # of either shape
     best = order[0]
     if len(shortest) == 2:
         line, ring = shortest[False], shortest[True]
-        # Scores are not finite where rows are too few to say.
-        known = np.isfinite(lengths[ring]) and np.isfinite(lengths[line])
-        closes = (
-            known and widest_gap(ends[ring].place) <= 1.0 and lengths[ring] <= lengths[line] + _CLOSED_ALLOWANCE_NATS
-        )
-        best = ring if closes else line
+        persistent = {start.name for start, _ in candidates if start.persistence >= _PERSISTENT}
+        loop = max((each.length for each in ends if each.name in persistent), default=0.0)
+        best = ring if _closes(ends[ring], ends[line], lengths[[ring, line]], loop) else line
     return CurveStart(ends[best].name, ends[best].vertices @ axes, ends[best].noise), ends[best].closed
+
+
+def _closes(ring: CurveState, line: CurveState, codes: FloatArray, loop: float) -> bool:
+    """Whether a closed curve is to be taken before the best open one; ``codes`` (2,) are the lengths of theirs.
+
+    They are no equals: a closed curve may return where no rows are, so that none of it may be without them, and it
+    has to be about as near to them as the line. Its code may be a little longer, and by any number of nats where it
+    goes once round a loop of length ``loop`` that persists in the rows.
+    """
+    if not np.isfinite(codes).all() or widest_gap(ring.place) > 1.0:  # not finite where rows are too few to say
+        return False
+    longer = float(codes[0] - codes[1])
+    near = ring.score <= _MOST_RING_ERRORS[int(longer <= 0)] * line.score
+    return bool(near and (longer <= _CLOSED_ALLOWANCE_NATS or ring.length <= WOUND_RATIO * loop))
+
+
+def _leave_out_winding(rows: SmoothingRows, curves: list[CurveState]) -> list[CurveState]:
+    """The curves without those that wind about another of them, a ring near the rows."""
+    near = [each for each in curves if each.closed and each.score <= _MOST_LEFT_SHARE * rows.variance]
+    whole = [each.length for each in near if widest_gap(each.place) <= 1.0 and not _winds(rows, each)]
+    limit = WOUND_RATIO * min(whole, default=np.inf)
+    return [each for each in curves if each.length <= limit or not _winds(rows, each)]
+
+
+def _winds(rows: SmoothingRows, curve: CurveState) -> bool:
+    return winds(curve.vertices, curve.closed, curve.noise, float(np.sqrt(rows.variance)))
 
 
 def preliminary_curve(rows: SmoothingRows, smoother: Smoother, candidates: Sequence[Candidate]) -> ArcCurve:

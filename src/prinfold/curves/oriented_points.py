@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -32,7 +32,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray, IntArray
 from prinfold.curves.smoothers import n_effective
 from prinfold.curves.starts import principal_axes
-from prinfold.loops import Done, Outcome, StopReason, run_fixed_point
+from prinfold.loops import NOBODY, Done, Listeners, Outcome, StopReason, run_fixed_point
 from prinfold.numerics.polylines import nearest_on_polyline
 
 WIDTH, STEP = 0.75, 0.3
@@ -367,7 +367,9 @@ def best_walk(state: WalkState) -> CompletedWalk:
     return here if state.best is None or here.error < state.best.error else state.best
 
 
-def train(walks: Sequence[OrientedWalk], *, max_iter: int, tol: float, listeners: Any = ()) -> Outcome[WalkState]:
+def train(
+    walks: Sequence[OrientedWalk], *, max_iter: int, tol: float, listeners: Listeners = NOBODY
+) -> Outcome[WalkState]:
     """Walk until there are no more rows at either end, or it is round; from several starts where rows are left out.
 
     Of the ``walks``, which differ in the widths of their kernels, the next one is taken where that is not enough.

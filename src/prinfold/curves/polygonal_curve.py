@@ -50,7 +50,7 @@ class PolygonalCurve(CurveManifold):
     closed : bool or "auto", default=False
         Whether the curve returns to its beginning, which is not part of the published method. ``"auto"`` takes what
         fits better, as a :class:`~prinfold.PrincipalCurve` does.
-    init : {"auto", "pca", "tree", "ridge", "circle"} or array of shape (m, D), default="auto"
+    init : {"auto", "pca", "tree", "ridge", "circle", "loop"} or array of shape (m, D), default="auto"
         What to begin with. ``"pca"`` is the published start: a piece of the first principal component, or for closed
         curves four corners in the first two. The other names are starts of a :class:`~prinfold.PrincipalCurve`, which
         takes ten steps from there, ``"auto"`` from whichever leads to the best curve; the line then begins along it,

@@ -35,11 +35,12 @@ class PrincipalCurve(CurveManifold):
         What smooths the rows: a :class:`~prinfold.SmoothingSpline`, a :class:`~prinfold.LocalLinear` or a
         :class:`~prinfold.KernelSmoother`; by name with how much it smooths chosen by cross-validation, under which no
         curve may bend more finely than its noise is wide.
-    init : {"auto", "pca", "tree", "circle", "ridge"} or array of shape (m, D), default="auto"
+    init : {"auto", "pca", "tree", "circle", "loop", "ridge"} or array of shape (m, D), default="auto"
         Curve to begin with: along the first principal component, the longest way through a minimum spanning tree of
         centres, the longest branch of the ridge of the density, or vertices of one that is given; for closed curves an
-        ellipse along the first two components (``"pca"``) or a ``"circle"``. ``"auto"`` takes a few steps from all of
-        them but the ridge, and goes on where these led to the shortest code for the rows: a curve near them, and short.
+        ellipse along the first two components (``"pca"``), a ``"circle"``, or the ``"loop"`` that persists longest in
+        the rows. ``"auto"`` takes a few steps from all of them but the ridge, and goes on where these led to the
+        shortest code for the rows: a curve near them, and short.
     {closed}
     bias_correction : bool, default=False
         Whether the bias of the smoother, which flattens bends, is removed at the end, by smoothing residuals in place

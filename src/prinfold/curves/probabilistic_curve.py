@@ -75,7 +75,7 @@ class ProbabilisticCurve(CurveManifold):
         α, variance along the curve beside the mean one: 1 is Tibshirani's curve, less Chang and Ghosh's (PPC). Above 0
         and below the number of columns.
     {closed}
-    init : {"auto", "pca", "tree", "ridge", "circle"} or array of shape (m, D), default="auto"
+    init : {"auto", "pca", "tree", "ridge", "circle", "loop"} or array of shape (m, D), default="auto"
         Curve to begin with, as of :class:`~prinfold.PrincipalCurve`, which takes ten steps from there.
     {noise_floor}
     {root}
@@ -222,8 +222,6 @@ class ProbabilisticCurve(CurveManifold):
         shares = self._posterior(X)[0]
         if threshold is None:
             return shares
-        if not real(0).test(threshold):
-            raise InvalidParameterError(f"threshold must be {real(0).words}, got {threshold!r}")
         return sparse.csr_matrix(np.where(shares > threshold, shares, 0.0))
 
     def posterior_mode(self, X: Any) -> FloatArray:

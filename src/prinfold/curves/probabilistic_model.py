@@ -26,6 +26,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.curves.arc_curve import ArcCurve
+from prinfold.curves.winding import WOUND_RATIO, winds
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.linalg import solve_symmetric
@@ -50,6 +51,9 @@ _COLLAPSED_SHARE = 0.2
 
 _STIFFEST = 1e4
 """Largest penalty, in units of the length of the curve: it is as good as straight."""
+
+_MOST_DOUBLINGS, _RING_STEPS, _RING_RATIO = 12, 30, 1.05
+"""Search for a penalty with which a ring stays one: most doublings, steps with each, and how much longer it may get."""
 
 _TINY = np.finfo(float).tiny
 
@@ -253,9 +257,10 @@ def find_penalty(model: CurveModel, sample: WeightedRows, curve: ArcCurve, n_nod
     """The model with the likeliest penalty, and the curve that it comes to; in each round places are by arc length.
 
     Rows about no curve in particular call for one that is ever stiffer: an open one is straight then, and a closed one
-    a point. The search ends before numbers do.
+    a point. The search ends before numbers do. A ring about several strands, which the likeliest curve would follow one
+    after the other, stays one.
     """
-    first = curve.length
+    ring, first = curve, curve.length
     for _ in range(_MOST_ROUNDS):
         state = model.begin(sample, *even_knots(curve, n_nodes))
         for _ in range(_STEPS_PER_ROUND):
@@ -268,7 +273,23 @@ def find_penalty(model: CurveModel, sample: WeightedRows, curve: ArcCurve, n_nod
         model = replace(model, penalty=penalty)
         if abs(np.log(penalty / before)) < _SETTLED_CHANGE:
             break
+    spread, noise = float(np.sqrt(sample.square / sample.total)), float(np.sqrt(state.variance))
+    if ring.closed and curve.length > WOUND_RATIO * first and winds(curve.vertices, True, noise, spread):
+        return _hold_ring(replace(model, penalty=first), sample, ring, n_nodes)
     return model, curve
+
+
+def _hold_ring(model: CurveModel, sample: WeightedRows, ring: ArcCurve, n_nodes: int) -> tuple[CurveModel, ArcCurve]:
+    """The model with the least of penalties, each twice the one before, with which a ring stays as long as it is."""
+    for _ in range(_MOST_DOUBLINGS):
+        model = replace(model, penalty=2.0 * model.penalty)
+        state = model.begin(sample, *even_knots(ring, n_nodes))
+        for _ in range(_RING_STEPS):
+            state = model.step(sample, state)
+        curve = curve_of(state)
+        if curve.length <= _RING_RATIO * ring.length:
+            return model, curve
+    return model, ring
 
 
 def even_knots(curve: ArcCurve, n_nodes: int) -> tuple[Knots, FloatArray]:

@@ -1,4 +1,4 @@
-"""Starts of a principal curve: a line, an ellipse, or the longest way through a tree of centres.
+"""Starts of a principal curve: a line, an ellipse, the longest way through a tree of centres, or a loop that persists.
 
 Training ends in the nearest local optimum, and from the principal component of a spiral that is a short cut through its
 turns. A minimum spanning tree of centres follows the rows wherever they are closer along the
@@ -16,6 +16,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist, squareform
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.curves.loop_start import persistent_ring
 from prinfold.density.ridges.longest_branch import ridge_path
 from prinfold.exceptions import Advice, InvalidDataError, Message
 
@@ -32,16 +33,21 @@ _LONE_SHARE = 0.1
 _ELLIPSE_VERTICES = 48
 """Vertices of an ellipse."""
 
+_LOOP_CENTERS = 60
+"""Centres among which a loop of the rows is sought."""
+
 
 class CurveStart(NamedTuple):
     """Vertices (m, D) of a curve to begin with, about the mean of the rows, and its name.
 
-    One that was smoothed before has the ``noise`` that was seen across it, in each direction.
+    One that was smoothed before has the ``noise`` that was seen across it, in each direction. One along a loop of the
+    rows has its ``persistence``.
     """
 
     name: str
     vertices: FloatArray
     noise: float | None = None
+    persistence: float = 0.0
 
 
 def principal_line(X: FloatArray, weight: FloatArray) -> FloatArray:
@@ -72,6 +78,13 @@ def trees(X: FloatArray, weight: FloatArray) -> list[CurveStart]:
         points = centers(X, weight, X[seeds[:k]])
         found.append(CurveStart(f"tree of {k}", points[longest_path(points)]))
     return found
+
+
+def loop(X: FloatArray, weight: FloatArray) -> list[CurveStart]:
+    """A ring along the loop that persists longest among centres of the rows; none where they have no loop."""
+    size = min(_LOOP_CENTERS, max(2, len(X) // _ROWS_PER_CENTER))
+    ring = persistent_ring(centers(X, weight, X[farthest_rows(X, size)]))
+    return [] if ring is None else [CurveStart("loop", ring.vertices, persistence=ring.persistence)]
 
 
 def principal_axes(X: FloatArray, weight: FloatArray, count: int = 2) -> tuple[FloatArray, FloatArray]:
@@ -155,6 +168,7 @@ _OPEN: dict[str, MakeStarts] = {
 _CLOSED: dict[str, MakeStarts] = {
     "pca": lambda X, weight: [CurveStart("pca", ellipse(X, weight))],
     "circle": lambda X, weight: [CurveStart("circle", circle(X, weight))],
+    "loop": loop,
     "tree": trees,
     "ridge": _OPEN["ridge"],
 }
@@ -177,6 +191,7 @@ def make_starts(X: FloatArray, weight: FloatArray, init: Any, closed: bool, offs
         words = f"init={init!r} is for closed curves"
         raise InvalidDataError(Message(words, Advice("closed", True), f"set init to one of {list(table)}"))
     made = [start for name, make in table.items() if _is_wanted(name, init) for start in make(X, weight)]
+    made = made or table["pca"](X, weight)  # rows may have no loop
     # Rows in a few heaps may have a single centre, which is no way.
     return [each if len(each.vertices) > 1 else CurveStart(each.name, principal_line(X, weight)) for each in made]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prinfold.datasets.closed_curves import make_closed_curve, make_knot
+from prinfold.datasets.closed_curves import make_closed_curve, make_cycles, make_knot
 from prinfold.datasets.closed_surfaces import make_cylinder, make_sphere, make_torus
 from prinfold.datasets.clouds import make_two_gaussians
 from prinfold.datasets.curves import (
@@ -23,6 +23,7 @@ from prinfold.datasets.loaders import (
     load_glass,
     load_gps_traces,
     load_iris,
+    load_myeloid,
     load_oil_flow,
     load_usps_twos,
 )
@@ -55,11 +56,13 @@ __all__ = [
     "load_glass",
     "load_gps_traces",
     "load_iris",
+    "load_myeloid",
     "load_oil_flow",
     "load_usps_twos",
     "make_circle",
     "make_closed_curve",
     "make_corkscrew",
+    "make_cycles",
     "make_cylinder",
     "make_epitrochoid",
     "make_half_circle",

@@ -6,9 +6,9 @@ from math import gcd
 
 import numpy as np
 
-from prinfold._typing import FloatArray
-from prinfold.datasets.dataset import Dataset, Rng, random_frame, simulate
-from prinfold.datasets.surface import TrueSurface, columns, positive
+from prinfold._typing import FloatArray, IntArray
+from prinfold.datasets.dataset import NOISES, Dataset, Rng, random_frame, simulate
+from prinfold.datasets.surface import TrueSurface, columns, option, positive
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -125,3 +125,83 @@ def make_closed_curve(
         resolution=_CELLS,
     )
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
+
+
+@fill_parameter_docs
+def make_cycles(
+    n_samples: int = 1000,
+    noise: float = 0.02,
+    noise_kind: str = "isotropic",
+    rng: Rng = None,
+    *,
+    n_cycles: int = 10,
+    variation: float = 0.1,
+    n_features: int = 30,
+    n_harmonics: int = 3,
+) -> Dataset:
+    """Several passes round one closed curve, each begun anywhere and a little shifted and stretched.
+
+    The curve is that of :func:`make_closed_curve`, with harmonic h weakened by h^(−3/2), a unit from the middle on
+    average. In a pass rows go round once at even steps. Column d of it is multiplied by exp(v ε), and v ε′ / √D is
+    added, with normal numbers ε and ε′ of its own.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Rows, of all passes together.
+    noise : float, default=0.02
+        Standard deviation of the noise in each direction.
+    {noise_kind, default="isotropic"}
+    rng : int or numpy.random.Generator, optional
+        Seed of the shape, the passes and the rows.
+    n_cycles : int, default=10
+        Passes.
+    variation : float, default=0.1
+        How much passes differ, v.
+    n_features : int, default=30
+        Columns, two or more.
+    n_harmonics : int, default=3
+        Highest frequency.
+
+    Returns
+    -------
+    Dataset
+        ``latent`` is the phase, ``surface`` the curve that all passes share, ``clean`` the rows on their own passes and
+        ``lengths`` are the rows of each pass, which follow each other.
+    """
+    if n_features < 2 or n_harmonics < 1 or not 1 <= n_cycles <= n_samples:
+        raise InvalidParameterError(
+            "cycles need two columns, one harmonic and one pass at least, and a row for each pass; got "
+            f"n_features={n_features}, n_harmonics={n_harmonics}, n_cycles={n_cycles}, n_samples={n_samples}"
+        )
+    if not (0.0 <= noise < np.inf and 0.0 <= variation < np.inf):
+        raise InvalidParameterError(
+            f"noise and variation must be finite and at least 0; got noise={noise}, variation={variation}"
+        )
+    disturb, generator = option(NOISES, "noise_kind", noise_kind), np.random.default_rng(rng)
+    surface = _harmonic_curve("cycles", n_features, np.arange(1, n_harmonics + 1) ** -1.5, generator)
+    ends = np.linspace(0, n_samples, n_cycles + 1).astype(np.int64)
+    lengths: IntArray = ends[1:] - ends[:-1]
+    begin = np.repeat(generator.uniform(0.0, 2.0 * np.pi, n_cycles), lengths)
+    share = np.concatenate([np.arange(n) / n for n in lengths])
+    latent = ((begin + 2.0 * np.pi * share) % (2.0 * np.pi))[:, None]
+    stretch, shift = variation * generator.normal(size=(2, n_cycles, n_features))
+    stretched = surface.point(latent) * np.exp(np.repeat(stretch, lengths, axis=0))
+    clean = stretched + np.repeat(shift, lengths, axis=0) / np.sqrt(n_features)
+    names = tuple(f"x{j}" for j in range(n_features))
+    X = clean + disturb(surface, latent, noise, generator)
+    return Dataset(X, latent, clean, surface, feature_names=names, lengths=lengths, description=surface.name)
+
+
+def _harmonic_curve(name: str, n_features: int, amplitude: FloatArray, rng: np.random.Generator) -> TrueSurface:
+    """A closed curve with random harmonics of the given amplitudes, a unit from the middle on average."""
+    h = np.arange(1, len(amplitude) + 1)
+    coefficients = rng.normal(size=(2, len(h), n_features)) * amplitude[:, None]
+    a, b = coefficients / np.sqrt(0.5 * np.square(coefficients).sum())
+    return TrueSurface(
+        name,
+        lambda U: np.cos(U * h) @ a + np.sin(U * h) @ b,
+        lambda U: ((np.cos(U * h) * h) @ b - (np.sin(U * h) * h) @ a)[:, :, None],
+        _ANGLE,
+        resolution=_CELLS,
+    )

@@ -12,6 +12,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.datasets.surface import Sampler, TrueSurface, option
 from prinfold.exceptions import InvalidParameterError
 from prinfold.validation.memory import check_draws
+from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 StrArray: TypeAlias = np.ndarray[tuple[int], np.dtype[np.str_]]
@@ -61,6 +62,11 @@ class Dataset:
         if self.labels is None:
             return None
         return np.array(self.class_names)[self.labels] if self.class_names else self.labels.astype(str)
+
+    @property
+    def table(self) -> FloatArray:
+        """(n, D) the rows with the names of their columns: a model that is fitted to it knows its columns by name."""
+        return NamedBlock.of(self.X, self.feature_names) if self.feature_names else self.X
 
     @property
     def target(self) -> IntArray | None:

@@ -233,6 +233,32 @@ def load_gps_traces(folder: Folder = None) -> Dataset:
     )
 
 
+def load_myeloid(folder: Folder = None) -> Dataset:
+    """Myeloid progenitors of the mouse: counts of 240 genes in 2660 cells (Paul et al. 2015).
+
+    Cells on their way from multipotent progenitors to erythrocytes and to monocytes, neutrophils and others.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where ``paul15_tradeseq.npz`` is; otherwise ``PRINFOLD_DATA``. OpenML is not asked.
+
+    Returns
+    -------
+    Dataset
+        Rows are raw counts, columns genes; ``labels`` is the kind of cell, as the authors' clusters tell it.
+    """
+    name = "paul15_tradeseq.npz"
+    path = find(name, folder)
+    if path is None:
+        raise not_found(name, folder, "no registry is known to hold it")
+    cells, genes = read_arrays(path, ("counts", "celltype")), read_arrays(path, ("genes",))["genes"]
+    kinds, labels = np.unique(cells["celltype"], return_inverse=True)
+    features, classes = tuple(map(str, genes)), tuple(map(str, kinds))
+    words = "myeloid progenitors (Paul et al. 2015)"
+    return _labeled_dataset(cells["counts"].astype(float), labels.astype(np.int64), features, classes, words)
+
+
 def load_digits(digit: int | None = None) -> Dataset:
     """Small handwritten digits that come with scikit-learn: 1797 images of 8 × 8 pixels from 0 to 16.
 

@@ -32,6 +32,9 @@ BandwidthRule: TypeAlias = Callable[[FloatArray, FloatArray, int, np.random.Gene
 _RIDGE_FACTOR = 1.25
 """Factor by which kernels should be wider for a ridge than for the Hessian, by the study in the guide."""
 
+_MOST_AGREEMENT_ROWS = 10_000
+"""Most rows whose halves are compared by default; the guide has the cost."""
+
 _MOST_ASKED_ROWS = 2048
 """Most rows whose distances to all others stand for those of all rows."""
 
@@ -156,7 +159,7 @@ def _functional(m: int, D: int, rings: Rings, asked: FloatArray, n: float, g: fl
     return max(float(scale * (others + itself)), 0.0)
 
 
-def auto(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
+def wide_likelihood(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
     """The likeliest bandwidth, made wider as ridges want it; see :func:`ridge_width_factor`."""
     wider = ridge_width_factor(effective_number(weight), rows.shape[1])
     return wider * likelihood(rows, weight, dimension, rng)
@@ -176,21 +179,28 @@ def ridge_width_factor(n: float, D: int) -> float:
 
 
 def agreement(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
-    """The bandwidth at which ridges of halves of the rows agree best; "auto" of fewer than 20 rows."""
-    scaled, usual = _ScaledRows.of(rows, weight), auto(rows, weight, dimension, rng)
+    """The bandwidth at which ridges of halves of the rows agree best; "wide_likelihood" of fewer than 20 rows."""
+    scaled, usual = _ScaledRows.of(rows, weight), wide_likelihood(rows, weight, dimension, rng)
     if len(rows) < LEAST_ROWS or dimension >= rows.shape[1]:
         return usual
     return scaled.unit * split_bandwidth(scaled.rows, weight, dimension, usual / scaled.unit, rng)
 
 
+def auto(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
+    """Up to 10 000 rows "agreement", always with the same halves; "wide_likelihood" of more rows, and for modes."""
+    if dimension == 0 or len(rows) > _MOST_AGREEMENT_ROWS:
+        return wide_likelihood(rows, weight, dimension, rng)
+    return agreement(rows, weight, dimension, np.random.default_rng(0))
+
+
 def neighbors(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> FloatArray:
-    """One bandwidth for every row: "auto" times how far its neighbours are compared with those of others.
+    """One bandwidth for every row: "wide_likelihood" times how far its neighbours are compared with those of others.
 
     h_i = h √(d_i / d̄), with d_i the distance to the k-th of the other rows, k = ⌈√n⌉ of n different rows, d̄ the
     geometric mean of all, and no h_i more than four times off h. The root keeps kernels from being so much wider that
     bends are cut short where rows are few; without it nothing was gained over one bandwidth for all.
     """
-    usual = auto(rows, weight, dimension, rng)
+    usual = wide_likelihood(rows, weight, dimension, rng)
     scaled = _ScaledRows.of(rows, weight)
     k = min(int(np.ceil(len(rows) ** 0.5)), len(rows) - 1)
     apart = np.log(np.asarray(cKDTree(scaled.rows).query(scaled.rows, k=[k + 1])[0])[:, 0])
@@ -206,5 +216,6 @@ BANDWIDTHS: dict[str, BandwidthRule] = {
     "plain_likelihood": plain_likelihood,
     "plugin": plugin,
     "silverman": silverman,
+    "wide_likelihood": wide_likelihood,
 }
 """Rules by name."""

@@ -122,8 +122,14 @@ def likelihood(places: FloatArray, weight: FloatArray) -> float:
     return unit * LeaveOneOutLikelihood.of(centered / unit, weight, dimension=2).bandwidth()
 
 
+def wide_likelihood(places: FloatArray, weight: FloatArray) -> float:
+    """The likeliest bandwidth, made wider as ridges want it."""
+    return ridge_width_factor(effective_number(weight), 2) * likelihood(places, weight)
+
+
 SPHERE_BANDWIDTHS: dict[str, Callable[[FloatArray, FloatArray], float]] = {
-    "auto": lambda places, weight: ridge_width_factor(effective_number(weight), 2) * likelihood(places, weight),
+    "auto": wide_likelihood,
     "likelihood": likelihood,
+    "wide_likelihood": wide_likelihood,
 }
 """Rules for the bandwidth on a sphere, by name."""

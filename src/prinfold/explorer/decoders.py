@@ -239,8 +239,8 @@ def links_of(model: Any) -> list[tuple[str, int, int]]:
 # ----------------------------------------------------------------------------------------------------- latent spaces
 
 
-def latent_of(latent: LatentSpace) -> Spec:
-    """Latent coordinates and their domain, in numbers."""
+def latent_of(latent: LatentSpace, occupied: Cloud | None = None) -> Spec:
+    """Latent coordinates and their domain, in numbers; ``occupied`` is the part of an open lattice where rows are."""
     if latent.charts:
         return {"kind": "charts", "parts": [latent_of(chart) for chart in latent.charts]}
     labels = list(latent.chart_labels)
@@ -253,11 +253,15 @@ def latent_of(latent: LatentSpace) -> Spec:
     found = {"labels": labels, "periodic": [bool(each) for each in domain.periodic]}
     found |= {"low": [float(each) for each in domain.low], "high": [float(each) for each in domain.high]}
     if isinstance(latent, Cloud):
-        density = _density(latent) | {"bandwidth": latent.bandwidth}
-        density["centers"] = latent.centers / latent.bandwidth
-        return {"kind": "region", **found, "density": density, "floor": log(latent.threshold)}
+        return {"kind": "region", **found, **_region(latent)}
     assert isinstance(latent, Lattice | Points)
-    return {"kind": "box", **found}
+    return {"kind": "box", **found, **({} if occupied is None else _region(occupied))}
+
+
+def _region(latent: Cloud) -> Spec:
+    """The density of a region, and the logarithm of its least value there."""
+    density = _density(latent) | {"bandwidth": latent.bandwidth, "centers": latent.centers / latent.bandwidth}
+    return {"density": density, "floor": log(latent.threshold)}
 
 
 def _density(latent: Cloud) -> Spec:

@@ -13,7 +13,7 @@ import numpy as np
 
 _TYPES = {"float64": "f8", "float32": "f4", "int32": "i4", "int16": "i2", "uint8": "u1"}
 
-_SCRIPTS = ("decode.js", "chart.js", "paint.js", "profile.js", "rows.js", "build.js", "explorer.js")
+_SCRIPTS = ("decode.js", "chart.js", "paint.js", "profile.js", "rows.js", "selection.js", "build.js", "explorer.js")
 """Parts of the script, in the order in which they are joined to one module."""
 
 

@@ -12,9 +12,11 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, quantity
 from prinfold.explorer.decoders import decoder_notes, decoder_of, latent_of, links_of
+from prinfold.latent.cloud import Cloud
 from prinfold.plot.data.surfaces import log_factor
 from prinfold.plot.inputs import FittedSurface, check_values, lanes, numbers_of, row_classes, row_names
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
+from prinfold.plot.lines import region_of
 from prinfold.validation.settings import integer
 
 _SHADING_CELLS = 120
@@ -28,6 +30,10 @@ _LEAST_STRETCH_RANGE = 0.02
 
 _CURVE_COLUMNS = 300
 """Columns from which on they are a curve rather than a list, unless something else is said."""
+
+_WHERE_ROWS_ARE = (
+    "The map is shaded, and the surface evaluated, where rows are: elsewhere on the map nothing says what it is like."
+)
 
 
 class PointView(NamedTuple):
@@ -58,19 +64,20 @@ def payload_of(
     found: dict[str, Any] = {
         "title": title or f"{type(fitted.model).__name__} map",
         "columns": columns,
-        "latent": latent_of(fitted.latent),
         "decoder": decoder_of(fitted.model),
         "links": links_of(fitted.model),
         "units": _units(fitted),
-        "field": _field(fitted),
         "view": view._asdict(),
     }
     found |= _rows(fitted, X, labels, values, names, columns)
+    region = region_of(fitted, found["latentRows"]) if found["n"] else None
+    found |= {"latent": latent_of(fitted.latent, region), "field": _field(fitted, region)}
     found["extra"] = _given_extra(extra, found["n"])
     if sum(len(each["cells"]) for each in found["extra"]) > _MOST_NUMBERS // 4:
         found["extra"], told = [], "The further columns have too many cells for a page and are not in it."
         found["notes"] = [*found["notes"], told]
     found["notes"] = [*found["notes"], *decoder_notes(found["decoder"], type(fitted.model).__name__)]
+    found["notes"] = [*([] if region is None else [_WHERE_ROWS_ARE]), *found["notes"]]
     return found | {"about": _caption(fitted, found["n"])}
 
 
@@ -235,8 +242,11 @@ def _model_values(fitted: FittedSurface, X: Any) -> list[dict[str, Any]]:
 # ------------------------------------------------------------------------------------------------------- the surface
 
 
-def _field(fitted: FittedSurface) -> FloatArray | None:
-    """(r, c) log magnification over the chart, NaN where there is no surface; None where there is no plane to fill."""
+def _field(fitted: FittedSurface, region: Cloud | None) -> FloatArray | None:
+    """(r, c) log magnification over the chart, NaN where there is no surface; None where there is no plane to fill.
+
+    A ``region`` is the part of the plane where rows are.
+    """
     if fitted.latent.charts:
         return None
     layout = layout_of(fitted.latent)
@@ -250,7 +260,10 @@ def _field(fitted: FittedSurface) -> FloatArray | None:
     axes = [a + (np.arange(m) + 0.5) / m * (b - a) for a, b, m in zip(low, high, counts, strict=True)]
     places = np.stack([each.ravel() for each in np.meshgrid(*axes)], axis=1)
     Z = layout.invert(places) if isinstance(layout, Plane) and layout.invert is not None else places
-    return _worth_showing(log_factor(fitted.model, Z).reshape(-1, counts[0]))
+    seen = np.ones(len(Z), dtype=bool) if region is None else region.domain.contains(Z)
+    field = np.full(len(Z), np.nan)
+    field[seen] = log_factor(fitted.model, Z[seen])
+    return _worth_showing(field.reshape(-1, counts[0]))
 
 
 def _worth_showing(field: FloatArray) -> FloatArray | None:

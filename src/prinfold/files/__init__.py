@@ -321,7 +321,8 @@ def _check_complete(where: str, found: Mapping[str, Any], wanted: Sequence[str],
 def _made(where: str, make: Callable[[], Any]) -> Any:
     """Result of ``make``; where its parts do not fit together, an error that names the place."""
     try:
-        return make()
+        with np.errstate(all="ignore"):  # what does not come out finite does not fit together
+            return make()
     except ModelFileError as error:
         raise type(error)(f"{where}: {error}") from error
     except _MISFITS as error:

@@ -70,6 +70,7 @@ AMERICAN = Renames(
 MIGRATIONS: dict[int, Callable[[Body], Body]] = {
     1: partial(rename, renames=AMERICAN),
     2: lambda body: body,  # since then times stand apart, and no field may be missing
+    3: lambda body: body,  # since then graphs have roots, and branches of a ridge need support; see ``_added``
 }
 """``{version: function}`` that turns the JSON of that version into the next one's."""
 

@@ -15,6 +15,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.geometry.point_groups import Groups
+from prinfold.numerics.checked import LARGEST
 from prinfold.numerics.distances import squared_distances, squared_norms
 from prinfold.rows.rows import row_slices
 
@@ -61,7 +62,7 @@ class Soup:
         self.corners = (self.vertices - self.center)[self.faces]
         self.by_products = self.vertices.shape[1] > max(_TREE_DIMENSIONS, self.faces.shape[1])
         self.layers, self.groups = list[_Layer](), None
-        if not np.isfinite(self.vertices).all():
+        if not _within_reach(self.vertices):
             return  # which is an error once there are rows
         if self.by_products:
             centers, radii = _balls(self.corners)
@@ -144,9 +145,17 @@ def _check_rows(X: FloatArray, vertices: FloatArray) -> FloatArray:
         raise InvalidDataError(
             f"X and vertices must be tables with equally many columns, got shapes {X.shape} and {vertices.shape}."
         )
-    if not (np.isfinite(X).all() and np.isfinite(vertices).all()):
-        raise InvalidDataError("X and vertices must be finite; drop or fill rows with NaN or infinity first.")
+    if not (_within_reach(X) and _within_reach(vertices)):
+        raise InvalidDataError(
+            f"X and vertices must be finite and less than {LARGEST:g} in size; drop or fill rows with NaN or infinity "
+            "first, or rescale the columns."
+        )
     return X
+
+
+def _within_reach(points: FloatArray) -> bool:
+    """Whether squared distances between points are finite."""
+    return bool((np.abs(points) < LARGEST).all())
 
 
 def _flat_coordinates(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, BoolArray]:

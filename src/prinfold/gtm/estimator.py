@@ -32,7 +32,6 @@ from prinfold.gtm.starts.outliers import robust
 from prinfold.gtm.trainers.stream_memory import make_memory
 from prinfold.gtm.trainers.trainers import TRAINERS
 from prinfold.rows.rows import Rows
-from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of, real
 from prinfold.validation.tables import check_errors, check_weight, rows_with_weight
@@ -190,7 +189,6 @@ class GTM(LatentGridModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    @name_failures
     @with_callbacks
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
         """Learn from more rows: a step of online EM.

@@ -316,9 +316,9 @@ def refuse_dependent_cells(
         )
 
 
-def check_hessian(hessian: str) -> None:
+def check_hessian(hessian: Any) -> None:
     """Refuse a Hessian of another name."""
-    if hessian not in HESSIANS:
+    if not isinstance(hessian, str) or hessian not in HESSIANS:
         raise InvalidParameterError(f"hessian must be one of {', '.join(HESSIANS)}, got {hessian!r}")
 
 

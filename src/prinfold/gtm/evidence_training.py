@@ -27,7 +27,7 @@ from prinfold.gtm.evidence import (
     refuse_dependent_cells,
 )
 from prinfold.gtm.node_selection import Hint
-from prinfold.gtm.noise.protocol import AnyNoise, Parameters, Statistics
+from prinfold.gtm.noise.protocol import AnyNoise, AnyStatistics, Parameters
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.gtm.recipe import Recipe, with_start_step
 from prinfold.gtm.starts.first_parameters import Start, warm_start
@@ -80,7 +80,7 @@ class EvidenceState(NamedTuple):
     """Parameters, the sums of the data under them, what the E-step remembers, α and the curvature there."""
 
     parameters: Parameters
-    statistics: Statistics
+    statistics: AnyStatistics
     hint: Hint
     prior_precision: float
     bent: Curvature

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, RandomState
 from prinfold.base.starting_points import column_variances
 from prinfold.basis_maps.bases import carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
@@ -145,7 +145,7 @@ class ProcessTrainer:
     def whole(self) -> bool:
         return self.trainer.whole
 
-    def training(self, model: GTMModel, seed: Any = None) -> TunedModel:
+    def training(self, model: GTMModel, seed: RandomState = None) -> TunedModel:
         """The model as the trainer trains it, with the choice of numbers between steps."""
         inner: Any = self.trainer.training(model, seed)
         by_evidence = isinstance(inner.penalty, ProcessPrior) and self.process.variance is None

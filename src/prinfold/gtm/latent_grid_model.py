@@ -43,7 +43,6 @@ from prinfold.gtm.warnings import Check, node_folds, warn_about_empty_rows, warn
 from prinfold.latent import LatentSpace
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, as_rows
-from prinfold.validation.failures import name_failures
 from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_containers, refuse_empty_columns
@@ -52,9 +51,7 @@ from prinfold.validation.settings import (
     as_generator,
     axis_counts,
     check_parameters,
-    check_setting,
     flag,
-    fraction,
     instance_of,
     integer,
     nothing,
@@ -62,7 +59,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import check_errors, check_table, check_weight, has_gaps
+from prinfold.validation.tables import as_numbers, check_errors, check_table, check_weight, has_gaps
 
 R = TypeVar("R")
 
@@ -82,6 +79,7 @@ class LatentGridModel(PrincipalManifold):
         | numbers("latent_.n_nodes", "n_features_in_", least=0),
     }
     _added: ClassVar[dict[str, Any]] = {"node_mass_": None}
+    _one_surface: ClassVar[bool] = True
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1, 32),
         "nodes": nothing | axis_counts | instance_of(LatentSpace, np.ndarray, words="an array or latent space"),
@@ -113,7 +111,6 @@ class LatentGridModel(PrincipalManifold):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
         """Fit the surface by expectation maximisation.
@@ -206,7 +203,6 @@ class LatentGridModel(PrincipalManifold):
         """
         if threshold is None:
             return self._ask(posteriors.responsibilities, X, errors)
-        check_setting("threshold", threshold, fraction)
         return self._ask(partial(posteriors.sparse_responsibilities, threshold=threshold), X, errors)
 
     def posterior_mode(self, X: Any, *, errors: Any = None) -> FloatArray:
@@ -340,7 +336,7 @@ class LatentGridModel(PrincipalManifold):
         ndarray of shape (K, a, a)
         """
         check_is_fitted(self)
-        seen = np.eye(self.n_features_in_) if axes is None else np.asarray(axes, dtype=np.float64)
+        seen = np.eye(self.n_features_in_) if axes is None else as_numbers("axes", axes)
         if seen.ndim != 2 or len(seen) != self.n_features_in_ or not np.isfinite(seen).all():
             raise InvalidParameterError(
                 f"axes must be finite and of shape ({self.n_features_in_}, a), one row for each column of the data; "

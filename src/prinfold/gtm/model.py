@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.e_step import Summer, Take, Visitor, n_entries
 from prinfold.gtm.node_selection import Hint, Part, RowBatch, plan, plan_once, whole
-from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, Parameters, Statistics
+from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Parameters
 from prinfold.gtm.penalties import Penalty
 from prinfold.rows.rows import Rows, blas_on_one_thread, work_through
 
@@ -64,7 +64,7 @@ class GTMState(NamedTuple):
     """Parameters, the statistics of the data under them, what the E-step remembers, and how far to stretch a step."""
 
     parameters: Parameters
-    statistics: Statistics
+    statistics: AnyStatistics
     hint: Hint = Hint()
     stretch: float = 1.0
 
@@ -115,7 +115,7 @@ class FittedState(Protocol):
     @property
     def parameters(self) -> Parameters: ...
     @property
-    def statistics(self) -> Any: ...
+    def statistics(self) -> AnyStatistics: ...
 
 
 def measure(model: GTMModel, state: FittedState) -> dict[str, float]:
@@ -129,7 +129,7 @@ def measure(model: GTMModel, state: FittedState) -> dict[str, float]:
     }
 
 
-def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> tuple[Statistics, Hint]:
+def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> tuple[AnyStatistics, Hint]:
     """The sums over all rows, part by part. The full matrix of responsibilities never exists.
 
     Rows that come in portions are gone after each: their sums are what is left, and each portion is planned by itself.
@@ -144,22 +144,22 @@ def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> t
 
 def _planned_sums(
     model: GTMModel, rows: Rows, nodes: AnyNodes, parameters: Parameters, hint: Hint
-) -> tuple[Statistics, Hint]:
+) -> tuple[AnyStatistics, Hint]:
     parts, hint = plan(model.surface, model.noise, nodes, rows, parameters.weights, hint)
     return sum_parts(model, rows, nodes, parts), hint
 
 
-def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics:
+def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> AnyStatistics:
     """The sums over all rows with every node: the dense E-step, to which the planned one is held."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     return sum_parts(model, rows, nodes, whole(rows))
 
 
-def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch]) -> Statistics:
+def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch]) -> AnyStatistics:
     """The sums over some parts."""
     workers = work_through(lambda: Summer(model.noise, rows, nodes), parts, n_entries(parts, nodes))
     first, *rest = (worker.sums.statistics() for worker in workers)
-    total: Statistics = sum(rest, first)
+    total: AnyStatistics = sum(rest, first)
     return total
 
 

@@ -18,7 +18,7 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.noise.recipes import AXES, LowRankNoise
 from prinfold.rows.blocks import Blocks
-from prinfold.validation.failures import name_failures
+from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_containers, refuse_other_names
 from prinfold.validation.settings import Constraint, check_parameters, instance_of, integer, nothing
@@ -30,6 +30,7 @@ def _of_gtm(name: str, words: str) -> Any:
     return property(lambda self: getattr(self._fitted, name), doc=words)
 
 
+@gate_verbs
 @fill_parameter_docs
 @storable
 class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -71,6 +72,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     (400, 2)
     """
 
+    _one_surface: ClassVar[bool] = True
     _stored: ClassVar[Kinds] = {"gtm_": part("GTM", n_features_in_="n_features_in_")}
     _constraints: ClassVar[dict[str, Constraint]] = {
         "gtm": nothing | instance_of(GTM, words="a GTM"),
@@ -86,7 +88,6 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @name_failures
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> SemiLinearGTM:
         """Fit surface and directions by expectation maximisation.
 

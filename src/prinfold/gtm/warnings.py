@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.base.starting_points import heaviest_row, principal_axes
+from prinfold.base.starting_points import principal_axes
 from prinfold.basis_maps.bases import carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message, MultimodalWarning, warn_caller
@@ -31,9 +31,6 @@ Check = Callable[[Any], list[str]]
 
 FindFolds = Callable[[GTMModel, Parameters], Folds]
 """Folds of a model at its nodes."""
-
-_FEWEST_ROWS_TO_WARN, _WARN_SCATTER_SHARE = 20, 0.9
-"""Among how many rows one that holds so much of their scatter is worth a warning."""
 
 _WARN_NODES_PER_ROW, _WARN_NODES, _WARN_FUNCTIONS, _WARN_DIMENSIONS = 20, 10_000, 4096, 10
 """Beyond which nodes and basis functions are so many that a total was likely given where one axis is asked for, and
@@ -115,19 +112,6 @@ def about_noise_floor(floor: float, noise_floor: float, rows: Rows) -> Words:
     )
 
 
-def about_one_row(rows: Rows) -> Iterator[Words]:
-    """A row so far off that the surface is about little else is often a slip, and folds are its least trouble."""
-    row, share = heaviest_row(rows)
-    if rows.n_rows >= _FEWEST_ROWS_TO_WARN and share > _WARN_SCATTER_SHARE:
-        yield (
-            (
-                f"one row, number {row} of those that count, holds {share:.1%} of the scatter of all rows, so that the "
-                "surface goes by it alone; look at it, and leave it out if it is a slip"
-            ),
-            DegenerateWarning,
-        )
-
-
 def about_dimension(dimension: int, n_columns: int) -> Iterator[Words]:
     """A surface of more dimensions than the data have columns."""
     if n_columns < dimension:
@@ -188,7 +172,6 @@ def warn_about_fit(fitted: Any, found: MapOnRows) -> None:
     if found.parameters.at_floor():
         warn_all([about_noise_floor(noise.floor, fitted.noise_floor, fill_gaps(rows))])
     warn_all((words, DegenerateWarning) for check in fitted._checks for words in check(fitted))
-    warn_all(about_one_row(rows))
     warn_all(about_dimension(surface.latent.dimension, rows.n_columns))
     if is_folded(found, found.folds):
         warn_all([about_folds(found.folds(found.model, found.parameters))])

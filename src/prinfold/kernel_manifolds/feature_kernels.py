@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -178,9 +179,19 @@ def make_kernel(name: str | Kernel, options: Mapping[str, Any] | None) -> Kernel
         return lambda A, B: name(A, B, **options)
     if name == "l1":
         return l1_kernel
+    return partial(_library_kernel, name, options)
+
+
+def _library_kernel(name: str, options: Mapping[str, Any], A: FloatArray, B: FloatArray) -> FloatArray:
     from sklearn.metrics.pairwise import pairwise_kernels
 
-    return lambda A, B: pairwise_kernels(A, B, metric=name, **options)
+    try:
+        return np.asarray(pairwise_kernels(A, B, metric=name, **options))
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(
+            f"the kernel {name!r} cannot be computed for these rows: {str(error).rstrip('.')}. Take another "
+            "feature_kernel, such as 'rbf', or correct its options"
+        ) from error
 
 
 KERNEL_NAMES = ("l1", "linear", "rbf", "laplacian", "polynomial", "cosine", "sigmoid", "chi2", "additive_chi2")

@@ -13,7 +13,6 @@ from prinfold.base.callbacks import with_callbacks
 from prinfold.base.unique_rows import Unique, unique_rows, weighted_places
 from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
 from prinfold.kernel_manifolds.base import KernelManifold
-from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_fourth_powers
 from prinfold.validation.settings import Constraint, check_parameters, flag, integer, real
@@ -41,10 +40,10 @@ class TrainedKernelManifold(KernelManifold):
     }
     n_components: int
     init: Any
+    stop: str
     n_neighbors: Any
     candidates_: Any
 
-    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the surface.
@@ -83,6 +82,10 @@ class TrainedKernelManifold(KernelManifold):
         if isinstance(self.init, str | tuple | list):
             return None
         return weighted_places(self.init, rows, self.n_components)
+
+    def _asks_for_structure(self) -> bool:
+        """Whether a setting depends on what lies across the surface, noise or structure."""
+        return self.stop == "auto" or (isinstance(self.init, str) and self.init == "auto")
 
     def _place_left_out_rows(self, table: FloatArray, name: IntArray) -> None:
         """Add the rows that took no part in the fit to ``embedding_``, by ``transform``."""

@@ -18,11 +18,16 @@ from prinfold.files.kinds import Kinds, number, numbers, part, positive
 from prinfold.kernel_manifolds import kmm_training
 from prinfold.kernel_manifolds.fitting import TrainedKernelManifold
 from prinfold.kernel_manifolds.kmm_table import Residuals, join
-from prinfold.kernel_manifolds.latent_descent import LatentState
-from prinfold.kernel_manifolds.starts import STARTS
+from prinfold.kernel_manifolds.latent_descent import LatentState, choose_stop
+from prinfold.kernel_manifolds.starts import STARTS, TSNE_DIMENSIONS
+from prinfold.kernel_manifolds.structure_across import has_structure_across
 from prinfold.loops import DESCENTS
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
+
+AUTO_STARTS, STRUCTURE_STARTS = ("isomap",), ("tsne",)
+"""Embeddings to begin with by default, and where what lies across the surface is structure. For curves one that closes
+is among them."""
 
 _WIDEST = 1e6
 """Bandwidths from which annealing may begin: long before, all rows count alike, and the surface is their mean."""
@@ -43,16 +48,18 @@ class KMM(TrainedKernelManifold):
         Dimension of the surface.
     kernel : {"gaussian", "quartic", "triweight"}, default="gaussian"
         Profile of the kernel of g; that of f is Gaussian.
-    init : str, tuple of str or array of shape (n, Q), default="isomap"
+    init : str, tuple of str or array of shape (n, Q), default="auto"
         Embeddings to begin with, of which the one with the lowest residual is taken: any of ``"pca"``, ``"lle"``,
-        ``"isomap"``, ``"laplacian"``, ``"kernel_pca"`` and, for curves that close, ``"loop"``, or coordinates of the
-        rows.
+        ``"isomap"``, ``"laplacian"``, ``"kernel_pca"``, ``"tsne"`` and, for curves that close, ``"loop"``, or
+        coordinates of the rows. ``"auto"`` is ``"isomap"``, or ``"tsne"`` where rows vary across the surface in many
+        directions, as images or groups do; for curves the loop is compared with it.
     n_neighbors : int or tuple of int, default=None
         Neighbours that embedding and bandwidths go by, of which the number with the lowest residual is taken, or with
-        ``stop="noise"`` the largest that leaves no more than noise; None
-        compares 4, 6, 10, 15 and 25.
-    bandwidth_rule : {"mean", "kth"}, default="mean"
-        Bandwidths are average distances between neighbours: over all k of a row, or to the k-th alone.
+        the stop ``"noise"`` the largest that leaves no more than noise; None compares 4, 6, 10, 15 and 25.
+    bandwidth_rule : {"auto", "mean", "kth", "effective"}, default="auto"
+        Bandwidths are average distances between neighbours, over all k of a row (``"mean"``) or to the k-th alone
+        (``"kth"``); or so wide that k neighbours count (``"effective"``). ``"auto"`` is the first, and the last where
+        rows vary across the surface in many directions.
     data_bandwidth : float, default=None
         Bandwidth of f, in units of the data; None goes by the neighbours of the rows.
     latent_bandwidth : float, default=None
@@ -62,10 +69,11 @@ class KMM(TrainedKernelManifold):
     leave_one_out : bool, default=True
         Whether a row has no part in its own reconstruction while training. Without it the residual has the trivial
         minimum 0, to which only ``stop`` bars the way.
-    stop : {"noise", "validation", "minimum"}, default="noise"
+    stop : {"auto", "noise", "plateau", "validation", "minimum"}, default="auto"
         Where training ends: ``"noise"`` where the residual has come down to what the noise alone would leave;
-        ``"validation"`` where rows held out are no longer reconstructed better, as Gerber et al. have it;
-        ``"minimum"`` at a minimum of the residual.
+        ``"plateau"`` after as many steps as help rows that a trial holds out; ``"validation"`` where rows held out
+        are no longer reconstructed better, as Gerber et al. have it; ``"minimum"`` at a minimum of the residual.
+        ``"auto"`` is the first for a surface with noise, and the second where rows vary across it in many directions.
     validation : float, default=0.3
         Share of the rows that ``stop="validation"`` holds out; they choose the start too.
     annealing : float, default=None
@@ -137,16 +145,16 @@ class KMM(TrainedKernelManifold):
     }
     _constraints: ClassVar[dict[str, Constraint]] = {
         **TrainedKernelManifold._constraints,
-        "init": one_of(STARTS)
+        "init": one_of(("auto", *STARTS))
         | several(one_of(STARTS), "names of embeddings")
         | instance_of(np.ndarray, words="an array of latent coordinates"),
         "n_neighbors": nothing | integer(1) | several(integer(1), "numbers of neighbours"),
-        "bandwidth_rule": one_of(tuple(kmm_training.BANDWIDTH_RULES)),
+        "bandwidth_rule": one_of(("auto", *kmm_training.BANDWIDTH_RULES)),
         "data_bandwidth": nothing | real(0, above=True),
         "latent_bandwidth": nothing | real(0, above=True),
         "truncation": real(0, above=True),
         "leave_one_out": flag,
-        "stop": one_of(tuple(kmm_training.STOPS)),
+        "stop": one_of(("auto", *kmm_training.STOPS)),
         "validation": Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number between 0 and 1"),
         "annealing": nothing | real(1, maximum=_WIDEST),
         "solver": one_of(tuple(DESCENTS)),
@@ -162,14 +170,14 @@ class KMM(TrainedKernelManifold):
         n_components: int = 2,
         *,
         kernel: str = "gaussian",
-        init: Any = "isomap",
+        init: Any = "auto",
         n_neighbors: Any = None,
-        bandwidth_rule: str = "mean",
+        bandwidth_rule: str = "auto",
         data_bandwidth: float | None = None,
         latent_bandwidth: float | None = None,
         truncation: float = 5.0,
         leave_one_out: bool = True,
-        stop: str = "noise",
+        stop: str = "auto",
         validation: float = 0.3,
         annealing: float | None = None,
         threshold: Any = "auto",
@@ -220,7 +228,9 @@ class KMM(TrainedKernelManifold):
         return kmm_training.CoordinateMap(self.values_, self.latent_.weight, self.data_bandwidth_, self.truncation)
 
     def _find_latent_points(self, table: FloatArray, rows: Unique) -> IntArray:
-        stop, everywhere = kmm_training.STOPS[self.stop], rows.rows.astype(np.float64)
+        everywhere = rows.rows.astype(np.float64)
+        structured = self._asks_for_structure() and has_structure_across(everywhere, rows.weight, self.n_components)
+        stop = kmm_training.STOPS[choose_stop(self.stop, structured)]
         held = (
             kmm_training.hold_out(everywhere, rows.weight, self.validation)
             if stop.holds_out
@@ -228,10 +238,10 @@ class KMM(TrainedKernelManifold):
         )
         chosen = np.setdiff1d(np.arange(len(everywhere)), held)
         offset = np.average(everywhere[chosen], axis=0, weights=rows.weight[chosen])
-        start = self._start(everywhere - offset, rows, chosen, held)
+        start = self._start(everywhere - offset, rows, chosen, held, structured)
         names = rows.places(chosen)
         maps, Z, descent = start.maps, start.Z, DESCENTS[self.solver]
-        rule = stop.rule(maps, maps.averaged.latent(Z))
+        rule = stop.rule(maps, Z, descent)
         if self.annealing is not None:
             Z = kmm_training.anneal(maps, Z, self.annealing, descent, rule)
 
@@ -251,29 +261,38 @@ class KMM(TrainedKernelManifold):
         )
         return names
 
-    def _start(self, Y: FloatArray, rows: Unique, chosen: IntArray, held: IntArray) -> kmm_training.KMMStart:
+    def _asks_for_structure(self) -> bool:
+        return self.bandwidth_rule == "auto" or super()._asks_for_structure()
+
+    def _start(
+        self, Y: FloatArray, rows: Unique, chosen: IntArray, held: IntArray, structured: bool
+    ) -> kmm_training.KMMStart:
         """Embedding and number of neighbours, and with it the bandwidths, chosen by residual."""
         given = self._initial_coordinates(rows)
         names = () if given is not None else (self.init,) if isinstance(self.init, str) else self.init
+        if names == ("auto",):
+            names = STRUCTURE_STARTS if structured and self.n_components <= TSNE_DIMENSIONS else AUTO_STARTS
+            names = (*names, "loop") if self.n_components == 1 else names
         return kmm_training.choose_start(
             Y[chosen],
             rows.weight[chosen],
             self.n_components,
-            self._setting(len(chosen)),
+            self._setting(len(chosen), structured),
             kmm_training.ValidationRows(Y[held], rows.weight[held]),
             starts=names,
             sizes=kmm_training.NEIGHBORHOOD_SIZES
             if self.n_neighbors is None
             else np.atleast_1d(self.n_neighbors).tolist(),
             given=None if given is None else given[chosen],
-            smooth=kmm_training.STOPS[self.stop].smooth,
+            smooth=kmm_training.STOPS[choose_stop(self.stop, structured)].smooth,
         )
 
-    def _setting(self, n_rows: int) -> kmm_training.KMMSetting:
+    def _setting(self, n_rows: int, structured: bool) -> kmm_training.KMMSetting:
+        rule = self.bandwidth_rule
         return kmm_training.KMMSetting(
             self._profile(n_rows),
             self.truncation,
-            self.bandwidth_rule,
+            ("effective" if structured else "mean") if rule == "auto" else rule,
             self.data_bandwidth,
             self.latent_bandwidth,
             self.leave_one_out,
@@ -303,7 +322,8 @@ def select_kmm(
     n_neighbors : sequence of int, default=(4, 6, 8, 10)
         Numbers of neighbours; where so few leave the rows in several pieces, more are taken.
     model : KMM, default=None
-        Other settings, such as ``stop="validation"`` for residuals of rows held out; None is the defaults.
+        Other settings, such as ``stop="validation"`` for residuals of rows held out; None is the defaults, with
+        Isomap to begin with and mean distances for bandwidths whatever the dimension.
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows.
 
@@ -319,7 +339,8 @@ def select_kmm(
     >>> table.dimensions.tolist()
     [1, 2]
     """
-    given = KMM() if model is None else model
+    # One embedding and one kind of bandwidth for all dimensions, or residuals could not be compared.
+    given = KMM(init=AUTO_STARTS, bandwidth_rule="mean") if model is None else model
     tables = []
     sizes = tuple(np.atleast_1d(n_neighbors).tolist())
     for dimension in np.atleast_1d(dimensions).tolist():

@@ -13,10 +13,9 @@ pairs of pairs. In the paper (9) lacks the bond of its second k and (10) the ide
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,12 +28,14 @@ from prinfold.exceptions import InvalidDataError
 from prinfold.kernel_manifolds import latent_descent
 from prinfold.kernel_manifolds.kmm_table import Residuals
 from prinfold.kernel_manifolds.latent_descent import AveragedPoints, RegressionProblem
+from prinfold.kernel_manifolds.noise_level import neighborhood_noise
 from prinfold.kernel_manifolds.objective import KernelRegression, make_target
-from prinfold.kernel_manifolds.starts import candidate_label, orient_axes, pad_axes, proposals
+from prinfold.kernel_manifolds.start_scales import NeighborFloor
+from prinfold.kernel_manifolds.starts import candidate_label, embed_quietly, orient_axes, pad_axes, proposals
 from prinfold.kernel_manifolds.surface import KernelMap
 from prinfold.loops import Descent, Discrepancy, Highest, StoppingRule, StopReason, Validation
 from prinfold.numerics.distances import squared_distances
-from prinfold.numerics.radial_kernels import Profile
+from prinfold.numerics.radial_kernels import Gaussian, Profile
 from prinfold.rows.rows import as_rows
 
 NEIGHBORHOOD_SIZES = (4, 6, 10, 15, 25)
@@ -43,6 +44,9 @@ neighbours where it takes none by four, and the residual tells them apart."""
 
 _BLOCK_PAIRS = 2**20
 """Pairs of rows whose distances are held at once."""
+
+_BANDWIDTH_PAIRS = 2**18
+"""Pairs of rows over which effective numbers of neighbours are taken."""
 
 _STAGE_STEPS = 10
 """Steps at each bandwidth of an annealing: latent points should follow the kernel, not settle under it."""
@@ -86,21 +90,48 @@ class CoordinateMap:
 
 # ------------------------------------------------------------------------------------------------- bandwidths
 
-BANDWIDTH_RULES: dict[str, Callable[[FloatArray], FloatArray]] = {
-    "mean": lambda distances: np.asarray(distances.mean(axis=1)),
-    "kth": lambda distances: np.asarray(distances[:, -1]),
+
+def mean_distance(X: FloatArray, weight: FloatArray, k: int) -> float:
+    """Average distance of rows X (n, D) to their k nearest others."""
+    return float(np.average(_neighbor_distances(X, k).mean(axis=1), weights=weight))
+
+
+def farthest_distance(X: FloatArray, weight: FloatArray, k: int) -> float:
+    """Average distance of rows X (n, D) to their k-th nearest other."""
+    return float(np.average(_neighbor_distances(X, k)[:, -1], weights=weight))
+
+
+def effective_bandwidth(X: FloatArray, weight: FloatArray, k: int) -> float:
+    """Bandwidth of a Gaussian at which rows X (n, D) have k effective neighbours, in the median.
+
+    In many columns all rows are nearly as far as the nearest ones are, so that a bandwidth as wide as the distance to
+    k neighbours has hundreds of them count.
+    """
+    if not np.ptp(X, axis=0).any():
+        return 0.0
+    rows = LeaveOneOut.of(X, weight, _BANDWIDTH_PAIRS)
+    return NeighborFloor(k).within(rows, Gaussian()).bandwidth(rows, Gaussian())
+
+
+BANDWIDTH_RULES: dict[str, Callable[[FloatArray, FloatArray, int], float]] = {
+    "mean": mean_distance,
+    "kth": farthest_distance,
+    "effective": effective_bandwidth,
 }
-"""Readings of "the average distance between k nearest neighbours": over all k of a row, or to the last of them."""
+"""Bandwidths from k neighbours: two readings of "the average distance between k nearest neighbours", over all k of a
+row or to the last of them, and the bandwidth with which k neighbours count."""
 
 
-def neighbor_distance(X: FloatArray, weight: FloatArray, k: int, rule: str) -> float:
-    """Average over rows X (n, D) of the distance to their k nearest others; 1 where there is no distance at all."""
+def _neighbor_distances(X: FloatArray, k: int) -> FloatArray:
+    """(n, k) distances of rows to their nearest others."""
     from sklearn.neighbors import NearestNeighbors  # deferred: importing it takes longer than small fits
 
-    if len(X) < 2:
-        return 1.0
-    distances = NearestNeighbors(n_neighbors=min(k, len(X) - 1)).fit(X).kneighbors()[0]
-    return float(np.average(BANDWIDTH_RULES[rule](distances), weights=weight)) or 1.0
+    return np.asarray(NearestNeighbors(n_neighbors=min(k, len(X) - 1)).fit(X).kneighbors()[0])
+
+
+def neighbor_bandwidth(X: FloatArray, weight: FloatArray, k: int, rule: str) -> float:
+    """The bandwidth that k neighbours give by a rule; 1 where there is no distance at all."""
+    return (BANDWIDTH_RULES[rule](X, weight, k) if len(X) > 1 else 0.0) or 1.0
 
 
 # ------------------------------------------------------------------------------------------------ the problem
@@ -126,7 +157,7 @@ class KMMSetting:
 
     def coordinates(self, Y: FloatArray, weight: FloatArray, k: int) -> CoordinateMap:
         """f but for its parameters, with the bandwidth that k neighbours give."""
-        h = self.data_bandwidth or neighbor_distance(Y, weight, k, self.bandwidth_rule)
+        h = self.data_bandwidth or neighbor_bandwidth(Y, weight, k, self.bandwidth_rule)
         return CoordinateMap(Y, weight, h, self.truncation)
 
 
@@ -139,11 +170,19 @@ class KernelMaps:
     held: ValidationRows
 
     @classmethod
-    def of(cls, coordinates: CoordinateMap, setting: KMMSetting, held: ValidationRows) -> KernelMaps:
-        """Both maps from a coordinate map and the settings."""
+    def of(
+        cls, coordinates: CoordinateMap, setting: KMMSetting, held: ValidationRows, noise: float | None = None
+    ) -> KernelMaps:
+        """Both maps from a coordinate map and the settings; ``noise`` is that among neighbours, where it is known."""
         Y, weight = coordinates.rows, coordinates.weight
         regression = KernelRegression(make_target(Y), weight, setting.profile, leave_one_out=setting.leave_one_out)
-        return cls(RegressionProblem(Y, regression), coordinates, held)
+        return cls(RegressionProblem(Y, regression, noise), coordinates, held)
+
+    def restricted_to(self, rows: IntArray, held: IntArray) -> KernelMaps:
+        """The maps of some rows alone, with others held out."""
+        part, offset = self.problem.restricted_to(rows), np.average(self.problem.Y[rows], 0, self.problem.weight[rows])
+        coordinates = replace(self.coordinates, rows=part.Y, weight=part.weight)
+        return KernelMaps(part, coordinates, ValidationRows(self.problem.Y[held] - offset, self.problem.weight[held]))
 
     @cached_property
     def averaged(self) -> AveragedPoints:
@@ -206,7 +245,7 @@ class _Candidate(NamedTuple):
     @property
     def level(self) -> float:
         """Residual that the noise alone would leave."""
-        return map_noise_rule(self.maps, self.maps.averaged.latent(self.Z)).level
+        return map_noise_rule(self.maps, self.Z).level
 
 
 def choose_start(
@@ -227,6 +266,8 @@ def choose_start(
     the most neighbours is. An embedding that fails is recorded; if all fail, the principal plane is taken.
     """
     found, failures = list[_Candidate](), list[str]()
+    # The rows are the same for all candidates, and so is the noise among neighbours.
+    noise = neighborhood_noise(Y, weight, n_components) if smooth else None
     known: dict[int, KernelMaps] = {}
     plans = list(proposals(Y, weight, n_components, starts, sizes, given))
     plans += (
@@ -236,8 +277,9 @@ def choose_start(
         if name == "pca" and "pca" not in starts and found:
             break
         try:
-            Z = orient_axes(pad_axes(_embed_without_warnings(embed), n_components), Y, weight)
-            found += _scale_embedding(name, Z, (size,) if size else sizes, known, Y, weight, setting, held)
+            Z = orient_axes(pad_axes(embed_quietly(embed), n_components), Y, weight)
+            maps_of = partial(_known_maps, known, Y, weight, setting, held, noise)
+            found += _scale_embedding(name, Z, (size,) if size else sizes, maps_of, setting)
         except (ArithmeticError, RuntimeError, ValueError) as problem:
             failures.append(f"{candidate_label(name, size)} failed: {problem}")
     if not found:
@@ -259,30 +301,31 @@ def choose_start(
     return KMMStart(best.maps, best.Z, table)
 
 
-def _embed_without_warnings(embed: Callable[[], FloatArray]) -> FloatArray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whatever an embedding has to say, its residual decides
-        return embed()
-
-
-def _scale_embedding(
-    name: str,
-    Z: FloatArray,
-    sizes: Sequence[int],
+def _known_maps(
     known: dict[int, KernelMaps],
     Y: FloatArray,
     weight: FloatArray,
     setting: KMMSetting,
     held: ValidationRows,
+    noise: float | None,
+    k: int,
+) -> KernelMaps:
+    """Maps whose bandwidth k neighbours give; ``known`` holds those made before."""
+    if k not in known:
+        known[k] = KernelMaps.of(setting.coordinates(Y, weight, k), setting, held, noise)
+    return known[k]
+
+
+def _scale_embedding(
+    name: str, Z: FloatArray, sizes: Sequence[int], maps_of: Callable[[int], KernelMaps], setting: KMMSetting
 ) -> Iterator[_Candidate]:
-    """Candidates from one embedding in latent bandwidths, by number of neighbours; ``known`` holds maps made before."""
-    Z = Z - np.average(Z, axis=0, weights=weight)
+    """Candidates from one embedding in latent bandwidths, by number of neighbours."""
     for k in sizes:
-        if k not in known:
-            known[k] = KernelMaps.of(setting.coordinates(Y, weight, k), setting, held)
-        maps = known[k]
+        maps = maps_of(k)
+        weight = maps.problem.weight
+        Z = Z - np.average(Z, axis=0, weights=weight)
         X = maps.averaged.latent(Z)
-        h = setting.latent_bandwidth or neighbor_distance(X, weight, k, setting.bandwidth_rule) / setting.profile.width
+        h = setting.latent_bandwidth or neighbor_bandwidth(X, weight, k, setting.bandwidth_rule) / setting.profile.width
         residual = maps.residual(Z / h)
         if not np.isfinite(residual):
             raise InvalidDataError(f"its residual is {residual}")
@@ -293,42 +336,44 @@ def _scale_embedding(
 
 
 class KMMStop(NamedTuple):
-    """A stopping rule, and whether it needs rows held out."""
+    """A stopping rule from initial parameters, and whether it needs rows held out."""
 
-    rule: Callable[[KernelMaps, FloatArray], StoppingRule]
+    rule: Callable[[KernelMaps, FloatArray, Descent], StoppingRule]
     holds_out: bool = False
     smooth: bool = False
     """Whether the start is the smoothest that leaves no more than noise."""
 
 
-def map_noise_rule(maps: KernelMaps, X: FloatArray) -> Discrepancy:
-    """Rule that ends where the residual is down to the noise, estimated from the initial coordinates X.
+def map_noise_rule(maps: KernelMaps, Z: FloatArray) -> Discrepancy:
+    """Rule that ends where the residual is down to the noise, estimated from the initial coordinates X = A Z.
 
     X is first scaled by its likelihood bandwidth: the bandwidth of few neighbours may span less of the surface than
     the noise is wide, and planes through so short a piece follow the noise.
     """
-    problem = maps.problem
+    problem, X = maps.problem, maps.averaged.latent(Z)
     if not np.ptp(X, axis=0).any():
         return latent_descent.noise_rule(problem, X)
     rows, profile = LeaveOneOut.of(X, problem.weight, _BLOCK_PAIRS), problem.regression.profile
     return latent_descent.noise_rule(problem, X / likelihood_bandwidth([rows], profile, rows.range()[0]))
 
 
-def map_validation_rule(maps: KernelMaps, X: FloatArray) -> StoppingRule:
-    """Rule that keeps the lowest error of rows held out (section 4.3); a minimum where no row could be held out."""
-    return Validation() if len(maps.held.rows) else Highest()
-
-
-def map_minimum_rule(maps: KernelMaps, X: FloatArray) -> StoppingRule:
-    """Rule that goes on to a minimum of the residual."""
-    return Highest()
+def map_plateau_rule(maps: KernelMaps, Z: FloatArray, descent: Descent) -> StoppingRule:
+    """Rule that takes as many steps as help rows held out of a trial to be reconstructed."""
+    kept, held = latent_descent.split_for_trial(maps.problem.Y, maps.problem.weight)
+    if len(held) == 0:
+        return Highest()
+    trial = train_maps(maps.restricted_to(kept, held), Z[kept], descent=descent, **latent_descent.TRIAL)
+    return latent_descent.plateau_of(trial)
 
 
 STOPS = {
-    "noise": KMMStop(map_noise_rule, smooth=True),
-    "validation": KMMStop(map_validation_rule, holds_out=True),
-    "minimum": KMMStop(map_minimum_rule),
+    "noise": KMMStop(lambda maps, Z, descent: map_noise_rule(maps, Z), smooth=True),
+    "plateau": KMMStop(map_plateau_rule),
+    # Section 4.3; a minimum where no row could be held out.
+    "validation": KMMStop(lambda maps, Z, descent: Validation() if len(maps.held.rows) else Highest(), holds_out=True),
+    "minimum": KMMStop(lambda maps, Z, descent: Highest()),
 }
+"""Stopping rules by name."""
 
 
 def train_maps(maps: KernelMaps, Z: FloatArray, **options: Any) -> Any:

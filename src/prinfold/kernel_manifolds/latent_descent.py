@@ -7,7 +7,7 @@ noise is the weakness of all such methods; the level of the noise at which train
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import inf
@@ -18,10 +18,24 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.base.starting_points import evenly_by_radius
 from prinfold.kernel_manifolds.noise_level import neighborhood_noise, noise_level, typical_mean
 from prinfold.kernel_manifolds.objective import Evaluation, KernelRegression, MassTerm, make_target
-from prinfold.loops import Descent, Discrepancy, Highest, Outcome, StoppingRule, run_fixed_point
+from prinfold.kernel_manifolds.surface import KernelMap
+from prinfold.loops import (
+    NOBODY,
+    Descent,
+    Discrepancy,
+    Highest,
+    Listeners,
+    Outcome,
+    Plateau,
+    StoppingRule,
+    Validation,
+    run_fixed_point,
+)
 from prinfold.loops.descent import DescentState
+from prinfold.numerics.distances import squared_distances
 
 NOISE_SLACK = 1.4
 """Errors over the level of the noise at which to end. A kernel regression whose latent points are right leaves a little
@@ -220,15 +234,58 @@ def noise_rule(problem: RegressionProblem, X: FloatArray) -> Discrepancy:
     return Discrepancy(NOISE_SLACK * (among if across > MOST_NOISE_RATIO * among else across))
 
 
-def minimum_rule(problem: RegressionProblem, X: FloatArray) -> StoppingRule:
-    """Rule that goes on to a minimum of the error."""
-    return Highest()
+def plateau_rule(problem: RegressionProblem, X: FloatArray, descent: Descent) -> StoppingRule:
+    """Rule that takes as many steps from X as help rows held out of a trial to lie near the surface.
+
+    Of at most 800 rows a quarter is held out. Their error is the mean squared distance to the nearest of the surface's
+    points at the latent points of the others.
+    """
+    kept, held = split_for_trial(problem.Y, problem.weight)
+    if len(held) == 0:
+        return Highest()
+    part, offset = problem.restricted_to(kept), np.average(problem.Y[kept], axis=0, weights=problem.weight[kept])
+    new, weight = problem.Y[held] - offset, problem.weight[held]
+
+    def measured(P: FloatArray) -> dict[str, float]:
+        points = KernelMap(P, part.Y, part.weight, part.regression.profile).point(P)
+        return {"validation": float(np.average(squared_distances(new, points).min(axis=1), weights=weight))}
+
+    trial = train_latent_points(part, X[kept], descent=descent, measured=measured, **TRIAL)
+    return plateau_of(trial)
 
 
-STOPS: dict[str, Callable[[RegressionProblem, FloatArray], StoppingRule]] = {
-    "noise": noise_rule,
-    "minimum": minimum_rule,
+_TRIAL_ROWS = 800
+_LEAST_FALL = 0.01
+"""Rows of a trial, and the share by which their error must fall within ten steps for further ones to be worth it."""
+
+TRIAL: dict[str, Any] = {"rule": Validation(least_fall=_LEAST_FALL), "max_iter": 100, "tol": 1e-6}
+"""Settings of a trial with rows held out."""
+
+
+def split_for_trial(Y: FloatArray, weight: FloatArray) -> tuple[IntArray, IntArray]:
+    """Indices of rows that a trial sees, and of those it is judged by: every fourth; none of fewer than 20 rows."""
+    some = evenly_by_radius(Y, weight, _TRIAL_ROWS)
+    held = some[3::4] if len(some) >= 20 else some[:0]
+    return np.setdiff1d(some, held), held
+
+
+def plateau_of(trial: Outcome[Any]) -> Plateau:
+    """Rule that ends where a trial's error of rows held out was first within a hundredth of its lowest."""
+    errors = np.array(trial.history["validation"])
+    return Plateau(max(1, int(np.argmax(errors <= (1.0 + _LEAST_FALL) * errors.min()))))
+
+
+STOPS: dict[str, Callable[[RegressionProblem, FloatArray, Descent], StoppingRule]] = {
+    "noise": lambda problem, X, descent: noise_rule(problem, X),
+    "plateau": plateau_rule,
+    "minimum": lambda problem, X, descent: Highest(),
 }
+"""Stopping rules by name, from the latent points to begin with."""
+
+
+def choose_stop(name: str, structured: bool) -> str:
+    """The rule that ``stop`` means: by default that of the noise, unless what lies across is structure."""
+    return name if name != "auto" else "plateau" if structured else "noise"
 
 
 def train_latent_points(
@@ -239,7 +296,7 @@ def train_latent_points(
     rule: StoppingRule,
     max_iter: int,
     tol: float,
-    listeners: Sequence[Any] = (),
+    listeners: Listeners = NOBODY,
     term: MassTerm | None = None,
     parameters: Parametrization | None = None,
     measured: Measure | None = None,

@@ -19,13 +19,23 @@ from prinfold.kernel_manifolds.feature_kernels import Features
 from prinfold.kernel_manifolds.feature_space import FeatureSpaceManifold
 from prinfold.kernel_manifolds.noise_level import neighborhood_noise
 from prinfold.kernel_manifolds.objective import KernelRegression, MassTerm, make_target
-from prinfold.kernel_manifolds.starts import STARTS, Candidates, UKRStart, choose_start, default_sizes
-from prinfold.loops import DESCENTS, Highest, StoppingRule
+from prinfold.kernel_manifolds.starts import (
+    STARTS,
+    TSNE_DIMENSIONS,
+    Candidates,
+    UKRStart,
+    choose_start,
+    default_sizes,
+)
+from prinfold.kernel_manifolds.structure_across import has_structure_across
+from prinfold.loops import DESCENTS, StoppingRule
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 
 AUTO_STARTS = ("pca", "lle", "isomap")
-"""Embeddings compared by default; for curves one that closes is among them."""
+STRUCTURE_STARTS = ("pca", "tsne")
+"""Embeddings compared by default, and those where what lies across the surface is structure. For curves one that closes
+is among them."""
 
 _MOST_ROWS_WITHOUT_LANDMARKS, _DEFAULT_LANDMARKS = 5000, 2000
 """Rows up to which all have latent points, and how many have beyond; the benchmark ``ukr_growth`` has the loss."""
@@ -47,15 +57,18 @@ class UKR(FeatureSpaceManifold):
         Profile of the kernel in latent space. The latter two are nil beyond one bandwidth, which makes them faster.
     init : str, tuple of str or array of shape (n, Q), default="auto"
         Embeddings to begin with, of which the one that predicts rows best is taken: any of ``"pca"``, ``"lle"``,
-        ``"isomap"``, ``"laplacian"``, ``"kernel_pca"`` and, for curves that close, ``"loop"``, or latent coordinates of
-        the rows; ``"auto"`` compares the first three, and for curves the last.
+        ``"isomap"``, ``"laplacian"``, ``"kernel_pca"``, ``"tsne"`` and, for curves that close, ``"loop"``, or latent
+        coordinates of the rows; ``"auto"`` compares the first three, for curves the last too, and where rows vary
+        across the surface in many directions the first and ``"tsne"``.
     n_neighbors : int or tuple of int, default=None
         Neighbourhood sizes of those embeddings; None tries several.
     bandwidth : float, default=None
         Bandwidth on an embedding of unit variance; None searches for it by cross-validation.
-    stop : {"noise", "minimum"}, default="noise"
+    stop : {"auto", "noise", "plateau", "minimum"}, default="auto"
         Where training ends: ``"noise"`` where the error has come down to what the noise alone would leave, which
-        keeps the surface smooth; ``"minimum"`` at a minimum of the cross-validated error, as Meinicke et al. have it.
+        keeps the surface smooth; ``"plateau"`` after as many steps as help rows that a trial holds out; ``"minimum"``
+        at a minimum of the cross-validated error, as Meinicke et al. have it. ``"auto"`` is the first for a surface
+        with noise, and the second where rows vary across it in many directions, as images or groups do.
     threshold : "auto", Contour or float, default="auto"
         Density, relative to the peak of a single kernel, that bounds the latent domain. ``"auto"`` takes the least of
         a latent point, :class:`~prinfold.Contour` a contour that holds a share of the rows. A number is held while
@@ -138,7 +151,7 @@ class UKR(FeatureSpaceManifold):
         | instance_of(np.ndarray, words="an array of latent coordinates"),
         "n_neighbors": nothing | integer(1) | several(integer(1), "numbers of neighbours"),
         "bandwidth": nothing | real(0, above=True),
-        "stop": one_of(latent_descent.STOPS),
+        "stop": one_of(("auto", *latent_descent.STOPS)),
         "homotopy": flag,
         "landmarks": one_of(("auto",)) | nothing | integer(10),
         "solver": one_of(DESCENTS),
@@ -155,7 +168,7 @@ class UKR(FeatureSpaceManifold):
         init: Any = "auto",
         n_neighbors: Any = None,
         bandwidth: float | None = None,
-        stop: str = "noise",
+        stop: str = "auto",
         threshold: Any = "auto",
         homotopy: bool = False,
         feature_kernel: Any = None,
@@ -212,8 +225,9 @@ class UKR(FeatureSpaceManifold):
         chosen = self._choose_landmarks(rows)
         features = self._make_features(rows, chosen)
         problem = self._problem(features, rows, chosen)
-        start = self._start(problem, rows, chosen)
-        plan = self._plan(problem, start)
+        structured = self._asks_for_structure() and has_structure_across(problem.Y, problem.weight, self.n_components)
+        start = self._start(problem, rows, chosen, structured)
+        plan = self._plan(problem, start, structured)
         names = rows.places(chosen)
 
         def attributes(place: latent_descent.LatentState) -> dict[str, Any]:
@@ -234,6 +248,10 @@ class UKR(FeatureSpaceManifold):
         if self.feature_kernel is None and len(chosen) < len(rows.rows):
             return self._average_into_landmarks(rows)
         return names
+
+    def _asks_for_structure(self) -> bool:
+        # In feature space noise is not the same in all directions, and a surface bends in many.
+        return self.feature_kernel is None and super()._asks_for_structure()
 
     def _choose_landmarks(self, rows: Unique) -> IntArray:
         """(m,) indices of the distinct rows that have latent points of their own."""
@@ -263,7 +281,9 @@ class UKR(FeatureSpaceManifold):
     def _keeps_threshold(self) -> bool:
         return not isinstance(self.threshold, str | Contour)
 
-    def _start(self, problem: latent_descent.RegressionProblem, rows: Unique, chosen: IntArray) -> UKRStart:
+    def _start(
+        self, problem: latent_descent.RegressionProblem, rows: Unique, chosen: IntArray, structured: bool
+    ) -> UKRStart:
         """Initial latent points: candidates, their scales, and the best of them.
 
         Steps 1 to 3 of section 2.3 of Meinicke et al. (2005).
@@ -272,7 +292,8 @@ class UKR(FeatureSpaceManifold):
         sizes = np.atleast_1d(default_sizes(len(chosen)) if self.n_neighbors is None else self.n_neighbors)
         names = self.init
         if isinstance(names, str) and names == "auto":
-            names = (*AUTO_STARTS, "loop") if self.n_components == 1 else AUTO_STARTS
+            names = STRUCTURE_STARTS if structured and self.n_components <= TSNE_DIMENSIONS else AUTO_STARTS
+            names = (*names, "loop") if self.n_components == 1 else names
         return choose_start(
             problem.Y,
             problem.weight,
@@ -286,21 +307,23 @@ class UKR(FeatureSpaceManifold):
             error_of=lambda some: problem.restricted_to(some).validated_error,
         )
 
-    def _plan(self, problem: latent_descent.RegressionProblem, start: UKRStart) -> UKRPlan:
+    def _plan(self, problem: latent_descent.RegressionProblem, start: UKRStart, structured: bool) -> UKRPlan:
         """The homotopy and the stopping rule, steps 4 and 5 of that section; a given density threshold decides both."""
-        held = self._keeps_threshold()
+        held, descent = self._keeps_threshold(), DESCENTS[self.solver]
         # The noise is judged by the start: what comes later may have followed it.
-        rule = Highest() if held else latent_descent.STOPS[self.stop](problem, start.latent)
-        path, X = None, start.latent
-        if self.homotopy:
-            X, path = ukr_training.homotopy(problem, X, DESCENTS[self.solver], rule)
-        if not held:
-            return UKRPlan(X, path, rule, None)
-        if self.threshold >= 1:
+        stop = "minimum" if held else latent_descent.choose_stop(self.stop, structured)
+        rule = latent_descent.STOPS[stop](problem, start.latent, descent)
+        if held and self.threshold >= 1:
             raise InvalidParameterError(
                 f"threshold={self.threshold!r} can be kept by no row: densities are relative to the peak of a single "
                 "kernel and below 1; choose less, such as 0.05"
             )
+        path, X = None, start.latent
+        if self.homotopy:
+            least = float(self.threshold) if held else 0.0
+            X, path = ukr_training.homotopy(problem, X, descent, rule, least=least)
+        if not held:
+            return UKRPlan(X, path, rule, None)
         X = ukr_training.contract_to_density(problem, X, float(self.threshold))
         return UKRPlan(X, path, rule, ukr_training.make_barrier(problem, float(self.threshold), X))
 

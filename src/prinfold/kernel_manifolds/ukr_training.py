@@ -96,17 +96,23 @@ class Homotopy:
 
 
 def homotopy(
-    problem: RegressionProblem, X: FloatArray, descent: Descent, rule: StoppingRule, max_iter: int = 100
+    problem: RegressionProblem,
+    X: FloatArray,
+    descent: Descent,
+    rule: StoppingRule,
+    max_iter: int = 100,
+    least: float = 0.0,
 ) -> tuple[FloatArray, Homotopy]:
     """Step 4: train from a contracted start under falling density thresholds.
 
-    It ends early where the rule finds the error down to the noise: lower thresholds would only follow that.
+    It ends early where the rule finds the error down to the noise: lower thresholds would only follow that. None is
+    below ``least``, the threshold that training will hold; that one is the last, where there is one.
     """
     centered = X - np.average(X, axis=0, weights=problem.weight)
     variance = float(np.average(np.square(centered).sum(axis=1), weights=problem.weight)) or 1.0
     X = centered * np.sqrt(_SHRUNKEN_VARIANCE / variance)
     total, found = float(problem.weight.sum()), []
-    for threshold in HOMOTOPY_THRESHOLDS:
+    for threshold in (*(each for each in HOMOTOPY_THRESHOLDS if each > least), *([least] if least > 0 else [])):
         wall = make_barrier(problem, threshold, X)
         outcome = train_latent_points(problem, X, descent=descent, rule=rule, max_iter=max_iter, tol=1e-6, term=wall)
         X = outcome.state.state.x

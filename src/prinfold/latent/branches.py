@@ -12,6 +12,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.intervals import Intervals
 from prinfold.latent.base import LatentSpace, refuse_too_many, unique_edges
+from prinfold.numerics.checked import LARGEST
 
 _FEWEST_NODES = {False: 2, True: 3}
 """Nodes that an open and a closed branch need for their segments."""
@@ -36,6 +37,11 @@ class Branches(LatentSpace):
         counts = np.array(self.counts, dtype=np.int64)
         if lengths.ndim != 1 or not len(lengths) or not np.isfinite(lengths).all() or (lengths < 0).any():
             raise InvalidParameterError(f"branches need lengths of at least zero, one for each, got {lengths}")
+        if not lengths.sum() + self.gap * (len(lengths) - 1) < LARGEST:
+            raise InvalidParameterError(
+                f"branches must be shorter than {LARGEST:g} in all, got lengths up to {lengths.max():.3g} and a gap of "
+                f"{self.gap:.3g}; rescale the columns"
+            )
         if closed.shape != lengths.shape or counts.shape != lengths.shape or (lengths[closed] == 0).any():
             raise InvalidParameterError(
                 f"each of the {len(lengths)} branches needs a count of nodes and whether it is closed, "

@@ -123,7 +123,7 @@ class Cloud(LatentSpace):
             lattice = grid(*shape)
             places = low + (lattice.nodes + 1.0) / 2.0 * (high - low)
             self._tilings.clear()  # the last is kept: every projection asks for the same one
-            self._tilings[shape] = self._with(*_clip_mesh(self.domain, places, lattice.faces))
+            self._tilings[shape] = self._with(*clip_mesh(self.domain, places, lattice.faces))
         return self._tilings[shape]
 
     def thinned(self) -> Tiles:
@@ -203,7 +203,7 @@ def _radius(profile: Gaussian | Power, threshold: float) -> float:
     return high
 
 
-def _clip_mesh(region: Region, places: FloatArray, faces: IntArray) -> tuple[FloatArray, IntArray]:
+def clip_mesh(region: Region, places: FloatArray, faces: IntArray) -> tuple[FloatArray, IntArray]:
     """Nodes and simplices of the part of a mesh that lies in a region.
 
     A simplex with k corners inside and l outside keeps a part that is a product of two simplices, with vertices (i, 0),

@@ -1,22 +1,25 @@
 """Iteration, written once: fixed-point loops, descents, stopping rules, progress."""
 
 from prinfold.loops.descent import DESCENTS, Descent
-from prinfold.loops.fixed_point import Iteration, Outcome, go_on, run_fixed_point
-from prinfold.loops.progress import progress_for
+from prinfold.loops.fixed_point import NOBODY, Iteration, Listeners, Outcome, go_on, run_fixed_point
+from prinfold.loops.progress import Meter, progress_for
 from prinfold.loops.stopping_rules import (
     Arrived,
     Discrepancy,
     Done,
     Highest,
     Last,
+    Plateau,
     Scheduled,
     StoppingRule,
     StopReason,
     Validation,
 )
+from prinfold.loops.training_log import TrainingLog
 
 __all__ = [
     "DESCENTS",
+    "NOBODY",
     "Arrived",
     "Descent",
     "Discrepancy",
@@ -24,10 +27,14 @@ __all__ = [
     "Highest",
     "Iteration",
     "Last",
+    "Listeners",
+    "Meter",
     "Outcome",
+    "Plateau",
     "Scheduled",
     "StopReason",
     "StoppingRule",
+    "TrainingLog",
     "Validation",
     "go_on",
     "progress_for",

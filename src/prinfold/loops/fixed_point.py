@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from prinfold.loops.stopping_rules import Highest, StoppingRule, StopReason
+from prinfold.loops.training_log import LoopProgress, Stage, TrainingLog
 
 S = TypeVar("S")
 
@@ -40,6 +41,34 @@ class Outcome(Generic[S]):
 Listener = Callable[[Iteration[S]], bool]
 
 
+@dataclass(frozen=True)
+class Listeners:
+    """Whoever hears of each iteration of a training, and the file that the training is kept in, if any."""
+
+    each: tuple[Listener[Any], ...] = ()
+    log: TrainingLog | None = None
+
+    def tell(self, iteration: Iteration[Any]) -> bool:
+        """Call every listener with an iteration; returns whether any of them asks to stop."""
+        # A plain loop in a function of its own: from Python 3.12 on an interrupt that strikes within a
+        # comprehension can slip past the handler around it.
+        stop = False
+        for listen in self.each:
+            stop = bool(listen(iteration)) or stop
+        return stop
+
+    def after(self, n_iter: int, max_iter: int) -> Listeners:
+        """The same for a loop that goes on after ``n_iter`` iterations of another, whose end they have heard of."""
+
+        def shifted(listen: Listener[Any]) -> Listener[Any]:
+            return lambda now: now.index > 0 and listen(replace(now, index=now.index + n_iter, max_iter=max_iter))
+
+        return replace(self, each=tuple(shifted(listen) for listen in self.each))
+
+
+NOBODY = Listeners()
+
+
 def run_fixed_point(
     begin: Callable[[], S],
     step: Callable[[S], S],
@@ -47,26 +76,34 @@ def run_fixed_point(
     *,
     max_iter: int,
     tol: float,
-    listeners: Sequence[Listener[S]] = (),
+    listeners: Listeners = NOBODY,
     rule: StoppingRule | None = None,
 ) -> Outcome[S]:
     """Iterate ``step`` from ``begin()`` while ``measure(state)["objective"]`` still rises by ``tol``.
 
     ``rule`` says which state is kept, by default the best, and when there is enough. ``tol=0`` never stops early,
     whatever the rule, which then only keeps. A listener that returns True stops the loop. An interrupt from the
-    keyboard stops it too; one that comes before there is any state is passed on.
+    keyboard stops it too; one that comes before there is any state is passed on. Where the training is kept in a file,
+    the loop goes on from what is there.
     """
     clock = perf_counter()
     state = best = begin()
     # One append records an iteration whole, so that an interrupt never leaves lists of unequal length.
-    records = [measures := _record(measure(state), clock)]
-    kept, reason, index = 0, StopReason.MAX_ITER, 0
-    rule = rule or Highest()
+    records = [_record(measure(state), clock)]
+    kept, reason, rule = 0, StopReason.MAX_ITER, rule or Highest()
+    stage = None if listeners.log is None else listeners.log.open_stage(state, records[0])
+    if stage is not None and stage.found is not None:
+        state, best, kept, records, ended = stage.found
+        if ended is not None:
+            return _outcome(best, records, ended)
+        clock = perf_counter() - records[-1]["seconds"]
     try:
         while True:
+            index = len(records) - 1
             if rule.better(records, kept):
                 kept, best = index, state
-            if _tell(listeners, Iteration(index, max_iter, state, measures)):
+            _note(stage, LoopProgress(state, best, kept, records))
+            if listeners.tell(Iteration(index, max_iter, state, records[-1])):
                 reason = StopReason.CALLBACK
                 break
             ending = _stop_reason(records, rule, tol)
@@ -74,11 +111,20 @@ def run_fixed_point(
                 reason = ending or reason
                 break
             state = step(state)
-            measures = _record(measure(state), clock)
-            records.append(measures)
-            index += 1
+            records.append(_record(measure(state), clock))
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
+    if stage is not None:
+        stage.end(LoopProgress(None, best, kept, records, reason))
+    return _outcome(best, records, reason)
+
+
+def _note(stage: Stage | None, progress: LoopProgress) -> None:
+    if stage is not None:
+        stage.note(progress)
+
+
+def _outcome(best: S, records: Sequence[Mapping[str, float]], reason: StopReason) -> Outcome[S]:
     history = {name: [record[name] for record in records] for name in records[0]}
     return Outcome(best, len(records) - 1, reason, history)
 
@@ -90,19 +136,15 @@ def go_on(
     more: int,
     max_iter: int,
     tol: float,
-    listeners: Sequence[Listener[S]] = (),
+    listeners: Listeners = NOBODY,
 ) -> Outcome[S]:
     """The outcome of at most ``more`` iterations of another loop, which begins where the first had settled.
 
     The objective of the other loop is another one, so that its history begins anew; iterations of both are counted.
     It may end anywhere, since the first had settled, and then says that it was a refinement.
     """
-
-    def shifted(listen: Listener[S]) -> Listener[S]:
-        return lambda now: now.index > 0 and listen(replace(now, index=now.index + before.n_iter, max_iter=max_iter))
-
     left = min(more, max_iter - before.n_iter)
-    after = loop(max_iter=left, tol=tol, listeners=[shifted(each) for each in listeners])
+    after = loop(max_iter=left, tol=tol, listeners=listeners.after(before.n_iter, max_iter))
     reason = StopReason.REFINED if after.reason is StopReason.MAX_ITER else after.reason
     clock = before.history["seconds"][-1]
     history = after.history | {"seconds": [clock + each for each in after.history["seconds"]]}
@@ -119,16 +161,6 @@ def _stop_reason(records: Sequence[Mapping[str, float]], rule: StoppingRule, tol
     if ending is None and abs(records[-1]["objective"] - records[-2]["objective"]) < tol:
         ending = StopReason.CONVERGED
     return ending
-
-
-def _tell(listeners: Sequence[Listener[S]], iteration: Iteration[S]) -> bool:
-    """Call every listener with an iteration; returns whether any of them asks to stop."""
-    # A plain loop in a function of its own: from Python 3.12 on an interrupt that strikes within a
-    # comprehension can slip past the handler around it.
-    stop = False
-    for listen in listeners:
-        stop = bool(listen(iteration)) or stop
-    return stop
 
 
 def _record(measures: Mapping[str, float], clock: float) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from time import monotonic
 from typing import Any, Protocol, TextIO
 
 from prinfold.loops.fixed_point import Iteration
@@ -38,6 +39,47 @@ _FINISHED_REASONS = {
 """Reasons for stopping after which the bar is drawn full."""
 
 
+_SILENT_SECONDS, _REDRAW_SECONDS = 2.0, 0.1
+"""Work that takes no longer shows nothing; a bar is drawn anew so often."""
+
+
+class Meter:
+    """How much of some work is done, on one line of a terminal; nothing elsewhere, nor for work of two seconds."""
+
+    def __init__(self, label: str, total: float, stream: TextIO | None = None) -> None:
+        self.label, self.total, self.stream = label, max(total, 1.0), stream or sys.stderr
+        self._began = self._drawn = monotonic()
+        self._shown = False
+
+    def __enter__(self) -> Meter:
+        return self
+
+    def tell(self, done: float) -> None:
+        """Say how much is done."""
+        now = monotonic()
+        soon = now - self._began < _SILENT_SECONDS or now - self._drawn < _REDRAW_SECONDS
+        if soon or self.stream is None or not self.stream.isatty():
+            return
+        share = min(done / self.total, 1.0)
+        left = (now - self._began) * (1.0 - share) / share if share > 0 else float("nan")
+        draw_bar(self.stream, self.label, share, f"{100 * share:.0f} %  about {left:.0f} s left")
+        self._drawn, self._shown = now, True
+
+    def __exit__(self, *error: object) -> None:
+        if self._shown:
+            self.stream.write("\r\x1b[K")
+            self.stream.flush()
+
+
+def draw_bar(stream: TextIO, label: str, share: float, words: str) -> None:
+    """Draw a bar in place of the line before."""
+    bar = ("█" * round(_BAR_WIDTH * share)).ljust(_BAR_WIDTH, "░")
+    # A line as wide as the terminal would wrap, and each redrawing would then leave one behind.
+    room = max(shutil.get_terminal_size().columns - 1, 1)
+    stream.write(f"\r{f'{label} {bar} {words}'[:room]}\x1b[K")
+    stream.flush()
+
+
 class ProgressBar:
     """One line, redrawn in place."""
 
@@ -58,12 +100,8 @@ class ProgressBar:
         self.stream.flush()
 
     def _draw(self, done: float, count: str) -> None:
-        bar = ("█" * round(_BAR_WIDTH * done)).ljust(_BAR_WIDTH, "░")
         objective = self.last.measures["objective"] if self.last else float("nan")
-        # A line as wide as the terminal would wrap, and each redrawing would then leave one behind.
-        room = max(shutil.get_terminal_size().columns - 1, 1)
-        self.stream.write(f"\r{f'{self.label} {bar} {count}  objective {objective:.5g}'[:room]}\x1b[K")
-        self.stream.flush()
+        draw_bar(self.stream, self.label, done, f"{count}  objective {objective:.5g}")
 
 
 class LineLog:

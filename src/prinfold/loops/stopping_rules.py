@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from math import inf, isnan
 
+from prinfold.exceptions import quantity
 from prinfold.files import storable
 
 Measures = Mapping[str, float]
@@ -30,6 +31,9 @@ class StopReason(Enum):
     SCHEDULE = "The schedule of the training has come to its end."
     STALLED = "The objective has not risen by tol for ten iterations."
     VALIDATION = "The error of rows held out has stopped falling."
+    PLATEAU = (
+        "What lies across the surface is structure, not noise; further steps hardly helped rows held out of a trial."
+    )
     MAX_ITER = "The iteration limit max_iter was reached before the objective settled."
     CALLBACK = "A callback asked to stop."
     OPEN = "Training goes on with every block of rows that partial_fit is given."
@@ -48,6 +52,10 @@ class StopReason(Enum):
         """Short phrase for a page: that training finished, or why it did not."""
         return _BRIEF.get(self.name, "training finished")
 
+    def after(self, n_iter: int) -> str:
+        """How training ended and when, as a heading: "Converged after 72 iterations"."""
+        return _AFTER.get(self.name, "Converged after {}").format(quantity(n_iter, "iteration"))
+
 
 _PLAIN = {
     "CONVERGED": "Finished: more iterations would hardly change the surface.",
@@ -57,6 +65,17 @@ _PLAIN = {
     "OPEN": "Training goes on with every block of rows.",
 }
 """Sentences that name settings or methods, said without."""
+
+_AFTER = {
+    "CAPPED": "Stopped after {} with the most segments allowed",
+    "SCHEDULE": "Finished the schedule of {}",
+    "STALLED": "No further gain after {}",
+    "MAX_ITER": "Not converged after {}, the limit",
+    "CALLBACK": "Stopped by a callback after {}",
+    "OPEN": "{} so far",
+    "INTERRUPTED": "Interrupted after {}",
+}
+"""Headings of training that did not end by converging."""
 
 _BRIEF = {
     "MAX_ITER": "training reached its iteration limit (max_iter) before it settled",
@@ -163,14 +182,29 @@ class Discrepancy(StoppingRule):
 
 @dataclass(frozen=True)
 class Validation(StoppingRule):
-    """Keep the lowest error of rows held out, and end when it has not fallen for ``patience`` iterations."""
+    """Keep the lowest error of rows held out, and end when it has not fallen for ``patience`` iterations.
+
+    A fall counts from ``least_fall`` on, as a share of the error.
+    """
 
     patience: int = 10
+    least_fall: float = 0.0
 
     def better(self, records: Sequence[Measures], kept: int) -> bool:
         return records[-1]["validation"] < records[kept]["validation"]
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
         errors = [record["validation"] for record in records]
-        waited = len(errors) - 1 - errors.index(min(errors))
-        return StopReason.VALIDATION if waited >= self.patience else None
+        early, late = errors[: -self.patience], errors[-self.patience :]
+        settled = early and min(late) >= (1.0 - self.least_fall) * min(early)
+        return StopReason.VALIDATION if settled else None
+
+
+@dataclass(frozen=True)
+class Plateau(StoppingRule):
+    """Go on for ``n_iter`` iterations, after which a trial has found rows held out to gain hardly more."""
+
+    n_iter: int
+
+    def stop(self, records: Sequence[Measures]) -> StopReason | None:
+        return StopReason.PLATEAU if len(records) > self.n_iter else None

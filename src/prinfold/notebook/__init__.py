@@ -46,4 +46,8 @@ def _lines(model: Any) -> list[tuple[str, str]]:
     found = [(name.replace("_", "-"), f"{history[name][-1]:.6g}") for name in known]
     if history.get("noise"):
         found.append(("noise, standard deviation", f"{np.sqrt(history['noise'][-1]):.4g}"))
+    support = getattr(model, "branch_support_", None)
+    if support is not None:
+        kept = f"{len(support)} of {model.n_branches_found_}, support {support.min():.2f} to {support.max():.2f}"
+        found.append(("branches kept", kept))
     return found + [(each.name, each.became) for each in settings_of(model) if each.became]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from prinfold.plot.bands import ridge_bands
     from prinfold.plot.choices import choice
     from prinfold.plot.comparisons import comparison_front
+    from prinfold.plot.dendrograms import dendrogram
     from prinfold.plot.kernel_manifolds import candidates, images, latent_density
     from prinfold.plot.landscapes import landscape
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from prinfold.plot.ridges import ridge
     from prinfold.plot.som import u_matrix
     from prinfold.plot.surfaces import learning_curve, model, residuals, selection, surface
-    from prinfold.plot.trajectories import along
+    from prinfold.plot.trajectories import along, gene_curves
     from prinfold.plot.uncertainties import surface_band, uncertainty
 
 __all__ = [
@@ -30,7 +31,9 @@ __all__ = [
     "choice",
     "comparison_front",
     "contributions",
+    "dendrogram",
     "folds",
+    "gene_curves",
     "hierarchy",
     "images",
     "landscape",
@@ -58,6 +61,8 @@ _HOMES = {
     "candidates": "kernel_manifolds",
     "choice": "choices",
     "comparison_front": "comparisons",
+    "dendrogram": "dendrograms",
+    "gene_curves": "trajectories",
     "images": "kernel_manifolds",
     "latent_density": "kernel_manifolds",
     "landscape": "landscapes",

@@ -28,6 +28,10 @@ _BAND = 0.16
 """Share of the height below a density curve that its latent points take."""
 
 
+_LEVELS = (0.08, 0.995)
+"""Shares of the pixels of a mosaic that are as light and as dark as can be."""
+
+
 @fill_parameter_docs
 def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the embeddings that training could have begun with: their errors by the number of neighbours.
@@ -157,7 +161,10 @@ def images(model: Any, shape: Any = None, *, n: int = 15, cmap: Any = "gray_r", 
     left, right, bottom, top = found.extent
     if flat:  # no height of its own: as tall as its images are
         bottom, top = 0.0, (right - left) * height / width
-    on.imshow(found.pixels, extent=(left, right, bottom, top), cmap=cmap, alpha=found.opacity, interpolation="none")
+    # A few pixels below the background or above the ink would leave all others in the middle of the scale.
+    low, high = np.nanquantile(found.pixels, _LEVELS)
+    look: dict[str, Any] = {"cmap": cmap, "vmin": low, "vmax": high, "interpolation": "none"}
+    on.imshow(found.pixels, extent=(left, right, bottom, top), alpha=found.opacity, **look)
     on.set(xlabel=layout.labels[0], ylabel="" if flat else layout.labels[1])
     # Pixels stay square, also where the number of images had to be rounded.
     on.set_aspect(height / width * (right - left) / (top - bottom))

@@ -14,6 +14,7 @@ from prinfold.plot.data.landscapes import (
     KINDS,
     NodeValues,
     ShownLandscape,
+    between_nodes,
     class_index,
     landscape_of,
     mix_with_white,
@@ -96,7 +97,7 @@ def landscape(
         _draw_plane(on, layout, shown, node_values(shown, show, target), fade, value_name)
         if show_rows and X is not None:
             _draw_rows(on, layout, model, X)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Landscape over the map; paler where it is less sure")
 
 
 # ------------------------------------------------------------------------------------------------ two dimensions
@@ -134,8 +135,11 @@ def _color_nodes(ax: Any, layout: LatentLayout, latent: LatentSpace, color: Floa
         image[..., :3] = np.nan_to_num(image[..., :3], nan=1.0)
         image[..., 3] = np.nan_to_num(image[..., 3], nan=0.0)
         field = channels[0]
-        ax.set(xlim=_reach(field.x, layout, 0), ylim=_reach(field.y, layout, 1))
-        ax.pcolormesh(field.x, field.y, image, rasterized=True, zorder=0, linewidth=0)
+        reach = _reach(field.x, layout, 0), _reach(field.y, layout, 1)
+        ends = (*(float(end(field.x)) for end in (np.min, np.max)), *(float(end(field.y)) for end in (np.min, np.max)))
+        look: dict[str, Any] = {"origin": "lower", "interpolation": "antialiased", "aspect": ax.get_aspect()}
+        ax.imshow(between_nodes(image), extent=ends, zorder=0, **look)
+        ax.set(xlim=reach[0], ylim=reach[1])
         return
     place = layout.place(latent.nodes, np.full(latent.n_nodes, 0.5))
     area = float(np.clip(2.2e4 / latent.n_nodes, 8.0, 160.0))

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from prinfold._typing import FloatArray, Mesh
 from prinfold.latent import Cloud, LatentSpace, Lattice
+from prinfold.latent.cloud import clip_mesh
+from prinfold.latent.occupied import has_open_corners, occupied_region
 from prinfold.plot.inputs import FittedSurface
 from prinfold.plot.layouts import Plane, layout_of
 
 
-def wires(fitted: FittedSurface, most: int = 20, resolution: int = 160) -> list[FloatArray]:
+def wires(
+    fitted: FittedSurface, most: int = 20, resolution: int = 160, region: Cloud | None = None
+) -> list[FloatArray]:
     """Lines of the surface as arrays (m, D): the curve itself, or lines along which one latent axis is constant.
 
-    Surfaces of three and more dimensions get the segments between neighbouring nodes.
+    Surfaces of three and more dimensions get the segments between neighbouring nodes. Lines of a plane end where the
+    ``region`` does, if one is given.
     """
     if fitted.latent.charts:
         return [line for each in fitted.model.maps_ for line in wires(replace(fitted, model=each), most, resolution)]
@@ -32,7 +38,7 @@ def wires(fitted: FittedSurface, most: int = 20, resolution: int = 160) -> list[
         for level in at:
             place = np.empty((resolution, 2))
             place[:, axis], place[:, 1 - axis] = level, along
-            lines += [fitted.points(run) for run in _inside_runs(latent, layout.invert(place))]
+            lines += [fitted.points(run) for run in _inside_runs(region or latent, layout.invert(place))]
     return lines or [fitted.points(latent.nodes)]
 
 
@@ -73,7 +79,20 @@ def _levels(layout: Plane, axis: int, count: int, most: int) -> FloatArray:
     return np.linspace(layout.low[axis], layout.high[axis], max(count, 2))
 
 
-def surface_mesh(fitted: FittedSurface, resolution: int = 40) -> Mesh:
-    """Triangles of a surface in the user's own units."""
+def surface_mesh(fitted: FittedSurface, resolution: int = 40, region: Cloud | None = None) -> Mesh:
+    """Triangles of a surface in the user's own units, as far as a ``region`` of latent space reaches, if given."""
     mesh: Mesh = fitted.model.mesh(resolution)
-    return mesh._replace(vertices=fitted.back(mesh.vertices))
+    if region is None:
+        return mesh._replace(vertices=fitted.back(mesh.vertices))
+    latent, faces = clip_mesh(region.domain, mesh.latent, mesh.faces)
+    return Mesh(fitted.points(latent), latent, faces)
+
+
+def drawn_region(fitted: FittedSurface, X: Any) -> Cloud | None:
+    """The region that rows occupy in latent space; None where all of the space is to be drawn, as without rows."""
+    return None if X is None else region_of(fitted, fitted.coordinates(X))
+
+
+def region_of(fitted: FittedSurface, Z: FloatArray) -> Cloud | None:
+    """The region around latent coordinates Z of rows; None where all of the space is to be drawn."""
+    return occupied_region(Z) if has_open_corners(fitted.latent) else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, quantity
 from prinfold.plot import style
 from prinfold.plot.data.surfaces import (
     Field,
@@ -95,9 +95,15 @@ def latent_map(
     if scale is not None:
         style.scale_bar(on, scale, value_name)
     if filled is not None:
-        words = "magnification factor" if isinstance(background, str) else "background"
-        style.scale_bar(on, filled, words, factors=isinstance(background, str), top=scale is not None)
-    return style.finish(on, settle=ax is None)
+        words = "magnification factor" if isinstance(background, str) else "values given"
+        style.scale_bar(on, filled, f"shading: {words}", factors=isinstance(background, str), top=scale is not None)
+    return style.finish(on, settle=ax is None, heading=_heading(fitted, Z))
+
+
+def _heading(fitted: FittedSurface | None, Z: FloatArray | None) -> str:
+    """Title of a map, such as "300 rows on the GTM map"."""
+    shown = "Nodes" if Z is None else quantity(len(Z), "row")
+    return f"{shown} on the {type(fitted.model).__name__} map" if fitted else f"{shown} in latent space"
 
 
 @fill_parameter_docs
@@ -125,7 +131,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
         for name, at, dashes in (("mean", found.mean, "-"), ("mode", found.mode, (0, (2, 2)))):
             on.axvline(float(at[0, 0]), color=style.SIGNAL, lw=1.2, ls=dashes, label=name, zorder=3)
         style.legend(on)
-        return style.finish(on, settle=ax is None)
+        return style.finish(on, settle=ax is None, heading="Where one row may lie on the map")
     style.frame(on, layout)
     scale = _node_colors(on, fitted, layout, found.weight, (0.0, float(found.weight.max())))
     style.scale_bar(on, scale, "posterior probability of the node")
@@ -135,7 +141,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     style.dots(on, mode, s=80, marker="D", facecolors="none", label="mode", **pen)
     style.dots(on, mean, s=34, marker="o", facecolors="white", label="mean", **pen)
     style.legend(on)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Where one row may lie on the map")
 
 
 @fill_parameter_docs
@@ -160,24 +166,24 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
     fitted = FittedSurface.of(model)
     latent, layout = fitted.latent, _layout(fitted, ax)
     on = style.axes_for(ax, layout.depth, (6.4, 3.2) if latent.n_columns == 1 else _size(layout))
-    words = "magnification factor"
+    words, heading = "magnification factor", f"Where the {type(fitted.model).__name__} map is stretched"
     if latent.n_columns == 1:
         _curve_axis(on, layout)
         z, factor = curve_magnification(fitted.model)
         on.plot(z, factor, color=style.ACCENT, lw=1.8)
         on.set(ylabel="length in data space\nper unit of latent space", yscale="log")
         style.plain_log(on.yaxis)
-        return style.finish(on, settle=ax is None)
+        return style.finish(on, settle=ax is None, heading=heading)
     style.frame(on, layout)
     field = magnification_field(fitted.model, layout, resolution)
     if field is None:
         value = log_factor(fitted.model, latent.nodes)
         style.scale_bar(on, _node_colors(on, fitted, layout, value, limits(value)), words, factors=True)
-        return style.finish(on, settle=ax is None)
+        return style.finish(on, settle=ax is None, heading=heading)
     style.scale_bar(on, style.draw_field(on, field), words, factors=True)
     if ellipses:
         _draw_ellipses(on, fitted, layout)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading=heading)
 
 
 @fill_parameter_docs

@@ -29,8 +29,8 @@ def ridge(
 ) -> Axes:
     """Draw the branches of a ridge in two columns, its ends and junctions, on the density that it is the ridge of.
 
-    Every branch has a colour of its own where rows are not coloured; open circles are ends, filled ones junctions. On
-    a sphere the axes are longitude and latitude.
+    Every branch has a colour of its own where rows are not coloured, and is the wider the surer it is. Open circles
+    are ends, filled ones junctions. On a sphere the axes are longitude and latitude.
 
     Parameters
     ----------
@@ -70,8 +70,9 @@ def ridge(
     for number, line in zip(found.branch, found.lines, strict=True):
         color = style.INK if colored else style.color(number)
         # A white edge, so that no colour is lost on the shading.
-        on.plot(*line.T, color="white", lw=3.4, solid_capstyle="round", zorder=3)
-        on.plot(*line.T, color=color, lw=2.0, solid_capstyle="round", zorder=4)
+        width = 2.4 * float(found.support[number])
+        on.plot(*line.T, color="white", lw=width + 1.4, solid_capstyle="round", zorder=3)
+        on.plot(*line.T, color=color, lw=width, solid_capstyle="round", zorder=4)
     for places, face in ((found.ends, "white"), (found.junctions, style.INK)):
         style.dots(on, places, s=22, c=face, edgecolors=style.INK, linewidths=1.1, zorder=5)
     names = ("longitude", "latitude") if fitted.model.space_.round is not None else fitted.feature_names

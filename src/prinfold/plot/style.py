@@ -77,9 +77,11 @@ def axes_for(ax: Axes | None, depth: int = 2, size: tuple[float, float] = (6.4, 
     return ax
 
 
-def finish(ax: Any, *, settle: bool) -> Axes:
-    """Return the axes; the layout of a figure of our own is computed first."""
+def finish(ax: Any, *, settle: bool, heading: str = "") -> Axes:
+    """Return the axes; a figure of our own gets its heading, and its layout is computed first."""
     if settle:
+        if heading:
+            ax.figure.suptitle(plain_text(heading), x=0.01, ha="left", fontsize=10.5, color=INK)
         # One pass takes the axes for wider than their aspect leaves them, and labels would be cut off on saving.
         for _ in range(_LAYOUT_PASSES):
             ax.figure.get_layout_engine().execute(ax.figure)
@@ -235,6 +237,10 @@ def scale_bar(
 # --------------------------------------------------------------------------------------------------- points
 
 
+_SOLID_AREA = 0.45
+"""Area of a marker in space relative to one on paper: rows in front of a surface must not bury it."""
+
+
 def marker_area(n: int) -> float:
     """Area in square points of a marker among n: smaller as there are more."""
     return float(np.clip(12000.0 / max(n, 1), 9.0, 30.0))
@@ -257,7 +263,7 @@ def lines(ax: Any, segments: list[FloatArray], **options: Any) -> None:
 
 def triangles(ax: Any, corners: FloatArray) -> None:
     """A shaded, translucent sheet of triangles (F, 3, 3) in space."""
-    sheet = Poly3DCollection(corners, facecolors="#9db4c8", shade=True, alpha=0.35, linewidths=0)
+    sheet = Poly3DCollection(corners, facecolors="#9db4c8", shade=True, alpha=0.5, linewidths=0)
     ax.add_collection3d(sheet, autolim=False)
 
 
@@ -271,10 +277,12 @@ def ellipses(ax: Any, center: FloatArray, width: FloatArray, height: FloatArray,
 
 def draw_rows(ax: Any, place: FloatArray, groups: RowClasses | None, values: FloatArray | None) -> Any:
     """Rows by class, by value or all alike; returns what a colour scale is made for, where there are values."""
-    area = marker_area(len(place))
+    solid = is_solid(ax)
+    area = (_SOLID_AREA if solid else 1.0) * marker_area(len(place))
     common: dict[str, Any] = {
-        "linewidths": 0.4 if area > 10 else 0.25,
+        "linewidths": 0.0 if solid else 0.4 if area > 10 else 0.25,
         "edgecolors": "white",
+        "alpha": 0.6 if solid else None,
         "zorder": 3,
         "clip_on": False,
     }
@@ -318,7 +326,8 @@ def legend(ax: Any, **options: Any) -> None:
     handles, names = ax.get_legend_handles_labels()
     if not handles:
         return
-    columns = min(len(handles), 4 if max(map(len, names)) < 16 else 2)
+    longest = max(map(len, names))
+    columns = min(len(handles), 10 if longest < 4 else 4 if longest < 16 else 2)
     place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": columns} | options
     box = ax.legend(
         frameon=False,

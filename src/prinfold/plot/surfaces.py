@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, quantity
+from prinfold.latent import Cloud
 from prinfold.plot import style
 from prinfold.plot.data.surfaces import (
     DataView,
@@ -19,7 +19,7 @@ from prinfold.plot.data.surfaces import (
     training_course,
 )
 from prinfold.plot.inputs import FittedSurface, numbers_of, row_marks
-from prinfold.plot.lines import surface_mesh, wires
+from prinfold.plot.lines import drawn_region, surface_mesh, wires
 from prinfold.plot.maps import latent_map
 from prinfold.plot.mixtures import hierarchy, mixture
 from prinfold.plot.ridges import ridge
@@ -29,9 +29,6 @@ from prinfold.validation.refusals import refuse_non_finite
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_TITLE = 70
-"""Characters of a heading that a figure has room for on one line."""
 
 
 @fill_parameter_docs
@@ -51,7 +48,8 @@ def surface(
 
     Data of two or three columns are drawn as they are. Of more columns those in ``dims`` are shown, or else
     the first principal components of the rows (of the surface, where there are no rows): two for a curve,
-    three for a surface, or as many as the axes given have.
+    three for a surface, or as many as the axes given have. A surface of two dimensions on a lattice is drawn as far as
+    the rows reach on it; without rows all of it is drawn.
 
     Parameters
     ----------
@@ -78,7 +76,8 @@ def surface(
     fitted.refuse_levels()
     rows = None if X is None else _filled_rows(numbers_of(X), X, fitted)
     groups, numbers = row_marks(labels, values, None if rows is None else len(rows))
-    lines = wires(fitted)
+    region = drawn_region(fitted, X)
+    lines = wires(fitted, region=region)
     curve = fitted.latent.dimension == 1
     depth = None if ax is None else (3 if style.is_solid(ax) else 2)
     view = choose_view(fitted.feature_names, np.concatenate(lines) if rows is None else rows, dims, depth, curve)
@@ -98,12 +97,13 @@ def surface(
             style.scale_bar(on, scale, value_name)
     _draw_lines(on, seen, curve, colored=labels is not None or values is not None)
     if solid and fitted.latent.dimension == 2:
-        _draw_sheet(on, fitted, view)
+        _draw_sheet(on, fitted, view, region)
     if show_nodes:
         nodes = view(fitted.points(fitted.latent.nodes))
         style.dots(on, nodes, s=22, marker="+", c=style.INK, linewidths=0.9, zorder=5)
     _frame(on, view, np.concatenate([*seen, *([] if rows is None else [view(rows)])]))
-    return style.finish(on, settle=ax is None)
+    through = "" if rows is None else f" through {quantity(len(rows), 'row')}"
+    return style.finish(on, settle=ax is None, heading=f"{type(fitted.model).__name__}{through}")
 
 
 @fill_parameter_docs
@@ -150,8 +150,7 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     below = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "ncols": len(handles)}
     style.legend(on, handles=handles, labels=names, **below)
     if curve.ending:
-        unit = "iteration" if len(iteration) == 2 else "iterations"
-        style.title(on, fill(f"{curve.ending.rstrip('.')}; {len(iteration) - 1} {unit}", _TITLE))
+        style.title(on, curve.ending)
     return style.finish(on, settle=ax is None)
 
 
@@ -288,8 +287,8 @@ def _draw_lines(ax: Any, lines: list[FloatArray], curve: bool, *, colored: bool)
     style.lines(ax, lines, zorder=4 if curve else 2, **pen)
 
 
-def _draw_sheet(ax: Any, fitted: FittedSurface, view: DataView) -> None:
-    mesh = surface_mesh(fitted)
+def _draw_sheet(ax: Any, fitted: FittedSurface, view: DataView, region: Cloud | None) -> None:
+    mesh = surface_mesh(fitted, region=region)
     if len(mesh.faces):  # a surface of scattered points has none
         style.triangles(ax, view(mesh.vertices)[mesh.faces])
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.protocol import Parameters, Precision
 from prinfold.gtm.noise.tangents import tangents
 from prinfold.gtm.penalties import Penalty
 from prinfold.pps.clamping import Clamping, Fixed, TangentMoments
@@ -78,13 +78,15 @@ class OrientedModel:
         """
         return float(2.0 ** (round(np.log2(self.floor)) + 20))
 
-    def initial(self, weights: FloatArray, precision: float) -> OrientedParameters:
+    def initial(self, weights: FloatArray, precision: Precision) -> OrientedParameters:
         return self._make_parameters(weights, precision, *self.clamping.first())
 
-    def restore(self, weights: FloatArray, variance: Any, arrays: dict[str, Any]) -> OrientedParameters:
+    def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> OrientedParameters:
         return self._make_parameters(weights, 1.0 / variance, arrays["along"], arrays["across"])
 
-    def _make_parameters(self, weights: FloatArray, precision: Any, along: Any, across: Any) -> OrientedParameters:
+    def _make_parameters(
+        self, weights: FloatArray, precision: Precision, along: Precision, across: Precision
+    ) -> OrientedParameters:
         limits: dict[str, Any] = {"clamping": self.clamping, "ceiling": 1.0 / self.floor}
         return OrientedParameters(weights, precision, along, across, **limits)
 
@@ -171,5 +173,5 @@ class OrientedModel:
 def noise_of_nodes(parameters: OrientedParameters, node: IntArray) -> OrientedParameters:
     """The parameters for other nodes, each of which has the noise of the one named."""
     own = (parameters.precision, parameters.along, parameters.across)
-    precision, along, across = (each[node] if np.ndim(each) else each for each in own)
+    precision, along, across = (np.asarray(each)[node] if np.ndim(each) else each for each in own)
     return replace(parameters, precision=precision, along=along, across=across)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
+from prinfold.base.nearest_point import over_all_columns
 from prinfold.exceptions import PrinfoldError, UnsupportedInputError
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.metrics import continuity, trustworthiness
@@ -63,8 +64,8 @@ class Study:
 
     @property
     def error(self) -> float | None:
-        """Mean squared distance from the surface."""
-        return None if self.distance is None else float(np.mean(self.distance[self.complete] ** 2))
+        """Mean squared distance from the surface, of all rows that have one."""
+        return None if self.distance is None else float(np.nanmean(self.distance**2))
 
     @property
     def explained(self) -> float | None:
@@ -182,18 +183,20 @@ def _hits(rows: FloatArray, surface: FloatArray) -> str:
 def _distances(fitted: FittedSurface, rows: Any, seen: FloatArray | None, complete: BoolArray) -> dict[str, Any]:
     if seen is None or not complete.any():
         return {}
-    whole = np.flatnonzero(complete)
+    dimension = fitted.latent.dimension
+    whole = np.flatnonzero(complete if not fitted.model._accept_missing else ~np.isinf(seen).any(axis=1))
     try:
         given = seen[whole] if frame_of(rows) is None else take(rows, whole)  # frames keep their names
         nearest = np.asarray(fitted.model.project(given), dtype=float)
     except PrinfoldError:  # surfaces among levels, or in the feature space of a kernel
         return {}
-    given, n = seen[whole], len(complete)
+    n, cells = len(complete), ~np.isnan(seen[whole])
     distance = np.full(n, np.nan)
-    distance[whole] = np.linalg.norm(given - nearest, axis=1)
-    centered = given - given.mean(axis=0)
+    squared = np.nansum(np.square(seen[whole] - nearest), axis=1)
+    distance[whole] = np.sqrt(over_all_columns(squared, cells, dimension))
+    centered = seen[complete] - seen[complete].mean(axis=0)
     found = {"distance": distance, "variance": float(np.mean(np.sum(centered**2, axis=1)))}
-    return found | {"flat": _flat(centered, fitted.latent.dimension), "feet": _feet(fitted, nearest, whole, n)}
+    return found | {"flat": _flat(centered, dimension), "feet": _feet(fitted, nearest, whole, n)}
 
 
 def _feet(fitted: FittedSurface, nearest: FloatArray, whole: Any, n: int) -> FloatArray | None:

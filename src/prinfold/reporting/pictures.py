@@ -147,7 +147,7 @@ def _by_column(asked: Request) -> dict[str, FigureRecipe]:
     frame, found = frame_of(asked.X), {}
     best = sorted(asked.study.kept, key=lambda each: -np.nan_to_num(each.share, nan=-1.0))
     for i, kept in enumerate(best[:_MOST_BY_COLUMN]):
-        cells = np.asarray(asked.X)[:, kept.position] if frame is None else frame[kept.name].to_native()
+        cells = np.asarray(asked.X)[:, kept.position] if frame is None else frame[:, kept.position].to_native()
         how = {"values": cells, "value_name": kept.name} if not kept.levels else {"labels": cells}
         found[f"column_{i + 1}"] = FigureRecipe(
             "space", f"The map by the column {kept.name}.", lambda asked: True, partial(_plain_map, how=how)

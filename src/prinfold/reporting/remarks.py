@@ -11,7 +11,7 @@ from prinfold.geometry.domain import Box
 from prinfold.loops import StopReason
 from prinfold.plot.inputs import FittedSurface
 from prinfold.reporting.measurements import Study
-from prinfold.validation.column_variance import one_sided_note
+from prinfold.validation.data_notes import groups_note, spreads_note
 
 _UNSETTLED = {StopReason.MAX_ITER, StopReason.CALLBACK, StopReason.INTERRUPTED}
 
@@ -59,10 +59,23 @@ def _folds(study: Study) -> Iterator[str]:
     yield from fold_remarks(study.fitted)
 
 
+def _branches(study: Study) -> Iterator[str]:
+    """How sure the branches of a ridge are, and how many were left out."""
+    support = getattr(study.fitted.model, "branch_support_", None)
+    if support is None or np.isnan(support).any():
+        return
+    gone = study.fitted.model.n_branches_found_ - len(support)
+    yield (
+        f"{_count(len(support), 'branch is', 'branches are')} kept, with a support of {support.min():.2f} to "
+        f"{support.max():.2f} (1 is sure). {_count(max(gone, 0), 'more was', 'more were')} left out: rows drawn anew "
+        "seldom show them (min_support=0 keeps all)."
+    )
+
+
 def _far_rows(study: Study) -> Iterator[str]:
     if study.distance is None:
         return
-    distance = study.distance[study.complete]
+    distance = study.distance[np.isfinite(study.distance)]
     squared, typical = distance**2, float(np.median(distance))
     far = distance > _FAR_DISTANCES * typical
     if typical > 0 and far.mean() > _MANY_FAR_SHARE:
@@ -81,10 +94,20 @@ def _far_rows(study: Study) -> Iterator[str]:
         )
 
 
-def _one_column(study: Study) -> Iterator[str]:
+def _unlike_spreads(study: Study) -> Iterator[str]:
     if study.table is None or study.fitted.before is not None or not study.complete.any():
         return
-    words = one_sided_note(np.nanvar(study.table[study.complete], axis=0), study.fitted.feature_names)
+    words = spreads_note(np.nanstd(study.table[study.complete], axis=0), study.fitted.feature_names)
+    if words is not None:
+        yield words
+
+
+def _separate_groups(study: Study) -> Iterator[str]:
+    several = bool(study.fitted.latent.charts) or study.fitted.latent.dimension != study.fitted.latent.n_columns
+    if study.table is None or several or not study.complete.any():
+        return
+    rows = study.table[study.complete]
+    words = groups_note(rows / np.maximum(rows.std(axis=0), np.finfo(float).tiny))
     if words is not None:
         yield words
 
@@ -111,10 +134,14 @@ def _flat(study: Study) -> Iterator[str]:
 def _gaps(study: Study) -> Iterator[str]:
     missing = int(np.count_nonzero(~study.complete))
     if missing:
-        yield (
-            f"{_count(missing, 'row has', 'rows have')} missing cells. They are on the map, but distances from the "
-            "surface need every cell and leave them out."
+        measured = study.distance is not None and bool(np.isfinite(study.distance[~study.complete]).any())
+        about = (
+            "Their distances from the surface are over the cells that were measured, raised to all columns in "
+            "proportion. The mean error and the shares of columns are of whole rows."
+            if measured
+            else "They are on the map, but distances from the surface need every cell and leave them out."
         )
+        yield f"{_count(missing, 'row has', 'rows have')} missing cells. {about}"
 
 
 def _crowded_edges(study: Study) -> Iterator[str]:
@@ -151,8 +178,10 @@ def _warnings(study: Study) -> Iterator[str]:
 CHECKS: tuple[Callable[[Study], Iterator[str]], ...] = (
     _unsettled_training,
     _folds,
+    _branches,
     _far_rows,
-    _one_column,
+    _unlike_spreads,
+    _separate_groups,
     _constant,
     _flat,
     _crowded_edges,

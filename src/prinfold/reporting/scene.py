@@ -10,7 +10,7 @@ from scipy.linalg import qr
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError, PrinfoldError
 from prinfold.plot.inputs import FittedSurface, RowClasses
-from prinfold.plot.lines import surface_mesh, wires
+from prinfold.plot.lines import region_of, surface_mesh, wires
 from prinfold.reporting.measurements import Study
 
 _MOST_ROWS = 2000
@@ -32,7 +32,7 @@ def scene_of(study: Study, groups: RowClasses | None, columns: Any) -> dict[str,
     if study.table.shape[1] < 2:
         return "There is one column only, in which a surface has no picture."
     try:
-        lines, faces, vertices = _surface(study.fitted)
+        lines, faces, vertices = _surface(study.fitted, study.Z)
     except PrinfoldError as error:
         return f"The surface has no points in data space to show: {error}."
     order = _order(study.table, vertices)
@@ -62,12 +62,13 @@ def scene_of(study: Study, groups: RowClasses | None, columns: Any) -> dict[str,
     }
 
 
-def _surface(fitted: FittedSurface) -> tuple[list[FloatArray], IntArray, FloatArray]:
-    """Lines and triangles of the surface; a curve has no triangles, and a space its edges only."""
+def _surface(fitted: FittedSurface, Z: FloatArray) -> tuple[list[FloatArray], IntArray, FloatArray]:
+    """Lines and triangles of the surface where rows are; a curve has no triangles, and a space its edges only."""
     fitted.refuse_levels()
-    lines = wires(fitted, _LINES, _ALONG)
+    region = region_of(fitted, Z)
+    lines = wires(fitted, _LINES, _ALONG, region)
     if fitted.latent.dimension == 2:
-        mesh = surface_mesh(fitted, _RESOLUTION)
+        mesh = surface_mesh(fitted, _RESOLUTION, region)
         return lines, mesh.faces, mesh.vertices
     if sum(map(len, lines)) > _MOST_PLACES and fitted.latent.dimension > 2:
         lines = lines[:: -(-sum(map(len, lines)) // _MOST_PLACES)]

@@ -130,6 +130,7 @@ def _farthest(study: Study, off: Any, row: int) -> str:
     return "<br>".join(
         f"{escape(names[j])}: {writing.number(rows[row, j])}, surface {writing.number(surface[row, j])}"
         for j in columns
+        if np.isfinite(off[j])
     )
 
 
@@ -196,9 +197,8 @@ _BRANCHES = "<h3>The branches</h3><p>Each row counts for the branch that it is n
 
 def _count_and_distance(study: Study, here: Any) -> list[str]:
     """Number of rows, and their root mean square distance from the surface."""
-    if study.distance is None or not (here & study.complete).any():
-        return [str(int(here.sum())), "–"]
-    return [str(int(here.sum())), writing.number(float(np.sqrt(np.mean(study.distance[here & study.complete] ** 2))))]
+    known = np.empty(0) if study.distance is None else study.distance[here & np.isfinite(study.distance)]
+    return [str(int(here.sum())), writing.number(float(np.sqrt(np.mean(known**2)))) if len(known) else "–"]
 
 
 # ---------------------------------------------------------------------------------------------------- model and words

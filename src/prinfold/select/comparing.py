@@ -13,11 +13,23 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, InvalidParameterError, Message, warn_caller
+from prinfold.exceptions import (
+    Advice,
+    DegenerateWarning,
+    InvalidDataError,
+    InvalidParameterError,
+    Message,
+    quantity,
+    warn_caller,
+)
+from prinfold.select.branching import branching_note
 from prinfold.select.candidates import Candidate, candidates_of
 from prinfold.select.comparison_result import Comparison
 from prinfold.select.dimensions import suggest_dimension
+from prinfold.select.gaps import raise_to_all_columns
 from prinfold.select.measures import noise_of, thinning_of, widths_of
+from prinfold.select.pipelines import takes_gaps
+from prinfold.select.samples import frame_of, take
 from prinfold.select.trials import MethodComparison, MethodTrial
 from prinfold.select.verdicts import (
     CRITERIA,
@@ -30,10 +42,10 @@ from prinfold.select.verdicts import (
     why_likelihood_is_blind,
 )
 from prinfold.select.wording import other_dimensions, reasons
-from prinfold.validation.column_variance import one_sided_note
+from prinfold.validation.data_notes import groups_note, spreads_note
 from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import as_generator, integer
-from prinfold.validation.tables import check_table
+from prinfold.validation.tables import check_table, has_gaps
 
 
 def compare(
@@ -56,12 +68,15 @@ def compare(
     Parameters
     ----------
     X : array-like of shape (n, D)
-        Rows, every cell known. Methods see them as they are: bring columns to comparable units first.
+        Rows. Methods see them as they are: bring columns to comparable units first. Cells may be missing (NaN): rows
+        with gaps are held out like others, and judged by the cells that they have. Methods that take no gaps are
+        fitted to the complete rows.
     methods : "all", str, estimator, or list or mapping of these, default="all"
         Who takes part: names of prinfold's manifolds (each with a few settings), ``"PCA"``, ``"KernelPCA"``,
         ``"Isomap"``, any estimator of your own with ``transform`` and ``inverse_transform``, or pairs of a name and
         an estimator. Estimators given as objects keep their settings; pipelines that end in one of prinfold's
-        manifolds are measured in the units of the rows that go into them.
+        manifolds are measured in the units of the rows that go into them. With ``"all"`` a tree is tried too, and a
+        note says so where the rows branch.
     n_components : int, default=None
         Dimension of the surfaces; methods that have but one, such as curves, stand among ``"all"`` where it is theirs,
         and elsewhere by name. None takes the one that rows held out suggest, see ``dimension`` of the result.
@@ -81,7 +96,7 @@ def compare(
     random_state : int, numpy.random.Generator or None, default=0
         Decides which rows are held out together, and where methods begin.
     verbose : int, default=0
-        1 says on standard error who is done, and how many seconds after the one before.
+        1 says on standard error who is done, in how many seconds, and about how many are left.
 
     Returns
     -------
@@ -100,16 +115,19 @@ def compare(
     clock, rng = perf_counter(), as_generator(random_state)
     _check(criterion, folds, n_components, max_rows)
     reader = BaseEstimator()
-    table = np.asarray(check_table(reader, X, reset=True, min_rows=2), dtype=float)
+    table = np.asarray(check_table(reader, X, reset=True, min_rows=2, accept_missing=True), dtype=float)
     names = column_labels(reader, table.shape[1])
     rows = _evenly_spaced_rows(_sort_rows(table), max_rows)
-    fold = _folds(rows, folds, rng)
-    dimension = suggest_dimension(rows, fold, n_jobs=n_jobs) if n_components is None else None
+    fold, whole = _folds(rows, folds, rng), ~np.isnan(rows).any(axis=1)
+    dimension = suggest_dimension(rows[whole], fold[whole], n_jobs=n_jobs) if n_components is None else None
     Q = n_components if dimension is None else dimension.suggested
     assert Q is not None  # one of the two is known
-    everyone = candidates_of(methods, Q, rows, int(rng.integers(2**31)))
-    sigma = noise_of(rows, Q)
-    job = MethodComparison(rows, fold, widths_of(rows, sigma), thinning_of(rows, sigma, rng))
+    complete = rows[whole]
+    everyone = candidates_of(methods, Q, complete, int(rng.integers(2**31)))
+    sigma = noise_of(complete, Q)
+    judged = np.isfinite(raise_to_all_columns(rows, Q))
+    rows, fold = rows[judged], fold[judged]
+    job = MethodComparison(rows, fold, widths_of(complete, sigma), thinning_of(rows, sigma, rng), Q)
     tasks = [(each.model, f) for each in everyone for f in range(folds)]
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
     trials = parallel(joblib.delayed(job.attempt)(*task) for task in tasks)
@@ -118,8 +136,11 @@ def compare(
     found = _conclude(everyone, each, numbers, criterion, rng, X)
     noise = float(np.sqrt(noise_left_by_best(numbers)))
     came_out = [next((trial.dimension for trial in folded if trial.dimension), None) for folded in each]
-    notes = (*found.notes, *other_dimensions(everyone, Q, came_out), *_thinning_note(len(rows), len(table)))
-    notes = (*notes, *_warn_one_sided(rows, names))
+    notes = (*found.notes, *other_dimensions(everyone, Q, came_out), *_thinning_note(len(judged), len(table)))
+    notes = (*notes, *_gaps_note(everyone, rows, len(judged), Q), *_warn_about_rows(complete, names))
+    if isinstance(methods, str) and methods == "all" and len(complete) == len(rows):
+        name = everyone[found.chosen].name
+        notes = (*notes, *branching_note(job, each[found.chosen], name, sigma, max(rows.shape[1] - Q, 0)))
     seconds = perf_counter() - clock
     return replace(found, n_components=Q, sigma=noise, dimension=dimension, notes=notes, seconds=seconds)
 
@@ -128,12 +149,15 @@ def _gather(
     trials: Iterable[MethodTrial], everyone: Sequence[Candidate], folds: int, *, verbose: bool
 ) -> list[list[MethodTrial]]:
     """Trials by candidate, in the order in which they come; each candidate is named when all of its are there."""
-    arriving, found = iter(trials), []
+    arriving, found, n = iter(trials), [], len(everyone)
+    begin = before = perf_counter()
     for i, one in enumerate(everyone, 1):
-        clock = perf_counter()
         found.append([next(arriving) for _ in range(folds)])
+        now = perf_counter()
+        left = f", about {(now - begin) / i * (n - i):.0f} s left" if i < n else ""
         if verbose and sys.stderr is not None:
-            sys.stderr.write(f"{i} of {len(everyone)}  {one.name}: {perf_counter() - clock:.1f} s\n")
+            sys.stderr.write(f"{i} of {n}  {one.name}: {now - before:.1f} s{left}\n")
+        before = now
     return found
 
 
@@ -163,13 +187,17 @@ def _folds(rows: FloatArray, folds: int, rng: np.random.Generator) -> IntArray:
 
     Which one hangs on the rank of a row alone, so that a table in other units has the same folds.
     """
-    rank = np.concatenate([[0], np.cumsum((rows[1:] != rows[:-1]).any(axis=1))])
-    different = int(rank[-1]) + 1
+    same = (rows[1:] == rows[:-1]) | (np.isnan(rows[1:]) & np.isnan(rows[:-1]))
+    rank = np.concatenate([[0], np.cumsum(~same.all(axis=1))])
+    whole = ~np.isnan(rows).any(axis=1)
+    different = len(np.unique(rank[whole]))
     if different < 2 * folds:
+        without = "" if whole.all() else " without gaps"
         raise InvalidDataError(
-            f"{folds} folds need at least {2 * folds} different rows, got {different}; use fewer folds or more rows"
+            f"{folds} folds need at least {2 * folds} different rows{without}, got {different}; use fewer folds or "
+            "more rows"
         )
-    return np.asarray((rng.permutation(different) % folds)[rank])
+    return np.asarray((rng.permutation(int(rank[-1]) + 1) % folds)[rank])
 
 
 def _thinning_note(taken: int, n: int) -> list[str]:
@@ -178,13 +206,44 @@ def _thinning_note(taken: int, n: int) -> list[str]:
     return [f"{taken} of {n} rows took part (max_rows); the model that is recommended is fitted to all of them."]
 
 
-def _warn_one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
-    """Warn where one column holds nearly all variance, so that others hardly count; the warning as a note."""
-    words = one_sided_note(rows.var(axis=0), names)
-    if words is None:
-        return []
-    warn_caller(words, DegenerateWarning)
-    return [words]
+def _gaps_note(everyone: Sequence[Candidate], rows: FloatArray, n: int, n_components: int) -> list[str]:
+    """Words about rows with gaps, of the n that took part: how they were judged, and who was not fitted to them."""
+    gaps = int(np.isnan(rows).any(axis=1).sum())
+    said = []
+    if gaps:
+        said.append(
+            f"{gaps} of {n} rows have gaps. They are judged by the cells that they have; squared distances are raised "
+            "to all columns in proportion."
+        )
+        others = list(dict.fromkeys(one.method for one in everyone if not takes_gaps(one.model)))
+        if others:
+            said.append(
+                f"Methods that take no gaps ({', '.join(others)}) are fitted to complete rows only, and judged on the "
+                "same rows as the others."
+            )
+    if len(rows) < n:
+        said.append(
+            f"{n - len(rows)} of {n} rows took no part in judging: they have {quantity(n_components, 'cell')} or "
+            "fewer, and lie on any surface."
+        )
+    return said
+
+
+def fit_to_rows(model: Any, X: Any) -> Any:
+    """A model fitted to a table, or to its complete rows where these are all that it can take."""
+    table = np.asarray(check_table(BaseEstimator(), X, reset=True, accept_missing=True))
+    if not has_gaps(table) or takes_gaps(model):
+        return clone(model).fit(X)
+    whole = np.flatnonzero(~np.isnan(table).any(axis=1))
+    return clone(model).fit(table[whole] if frame_of(X) is None else take(X, whole))  # frames keep their names
+
+
+def _warn_about_rows(rows: FloatArray, names: Sequence[str]) -> list[str]:
+    """Warn about columns in unlike units and separate groups of rows; the warnings as notes."""
+    said = [words for words in (spreads_note(rows.std(axis=0), names), groups_note(rows)) if words is not None]
+    for words in said:
+        warn_caller(words, DegenerateWarning)
+    return [str(words) for words in said]
 
 
 # -------------------------------------------------------------------------------------------- the conclusion
@@ -239,7 +298,7 @@ def _judge_and_fit(
         verdict = verdict_on(left)
         one = everyone[verdict.chosen]
         try:
-            return verdict, clone(one.model).fit(X), notes
+            return verdict, fit_to_rows(one.model, X), notes
         except Exception as error:  # it could be fitted to every part of the rows, and others can be to all
             words = f"{type(error).__name__}: {error}"
         left[verdict.chosen] = np.nan

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
-from scipy.special import logsumexp
 
 from prinfold._typing import FloatArray
 from prinfold.kernel_manifolds.noise_level import neighborhood_noise
 from prinfold.numerics.distances import squared_distances
+from prinfold.select.gaps import measured_squares
 from prinfold.select.surfaces import ComparedSurface
 
 _SPLIT_NOISE = 0.5
@@ -90,40 +90,68 @@ def thinning_of(X: FloatArray, sigma: float, rng: np.random.Generator) -> Thinni
     return Thinning(noise, tau)
 
 
-def errors(surface: ComparedSurface, X: FloatArray) -> FloatArray:
-    """(n,) squared distances of rows from the surface."""
-    return np.asarray(np.square(X - surface.project(X)).sum(axis=1))
+def _off(X: FloatArray, points: FloatArray) -> FloatArray:
+    """(n, D) ways from points to rows, none in cells that were not measured."""
+    return np.asarray(np.where(np.isnan(X), 0.0, X - points))
+
+
+class HeldOutFeet(NamedTuple):
+    """Nearest points of a surface.
+
+    ``held`` (m, D) are those of rows x held out, ``plus`` and ``minus`` (m, D) those of x + η and x − η, and ``seen``
+    (n, D) those of the rows that it was fitted to.
+    """
+
+    held: FloatArray
+    plus: FloatArray
+    minus: FloatArray
+    seen: FloatArray
+
+
+def feet_of(surface: ComparedSurface, X: FloatArray, seen: FloatArray, thinning: Thinning) -> HeldOutFeet:
+    """All nearest points that the measures need, by one search: most of a small search is not the rows."""
+    parts = X, X + thinning.noise, X - thinning.noise, seen
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    return HeldOutFeet(*np.split(surface.project(np.concatenate(parts)), ends))
+
+
+def errors(X: FloatArray, feet: HeldOutFeet, scale: FloatArray | float = 1.0) -> FloatArray:
+    """(m,) squared distances of rows from the surface, over the cells that they have and raised by ``scale`` (m,)."""
+    return np.asarray(scale * np.square(_off(X, feet.held)).sum(axis=1))
 
 
 class Thinned(NamedTuple):
-    """Losses of thinned rows by the variance σ² of their noise: ``level`` + σ² ``slope``, (n,) each."""
+    """Losses of thinned rows by the variance σ² of their noise: ``level`` + σ² ``slope``, (m,) each."""
 
     level: FloatArray
     slope: FloatArray
 
 
-def thinned_errors(surface: ComparedSurface, X: FloatArray, thinning: Thinning) -> Thinned:
+def thinned_errors(X: FloatArray, feet: HeldOutFeet, thinning: Thinning, scale: FloatArray | float = 1.0) -> Thinned:
     """‖x″ − P(x′)‖² − (σ²/τ²)² ‖η‖² for each row, on average over η and −η.
 
     Of ‖x″ − p‖² = ‖x − p‖² − 2(σ²/τ²)(x − p)·η + (σ²/τ²)² ‖η‖² the last part is the same for every surface, and is left
     out. What remains is a straight line in σ², so that the noise may be settled afterwards. Where there is none, a row
-    is split in two that are the same.
+    is split in two that are the same. Of rows with gaps the measured cells count, raised by ``scale`` (n,).
     """
     level, slope = np.zeros(len(X)), np.zeros(len(X))
-    for e in (thinning.noise, -thinning.noise):
-        off = X - surface.project(X + e)
+    for e, foot in ((thinning.noise, feet.plus), (-thinning.noise, feet.minus)):
+        off = _off(X, foot)
         level += 0.5 * np.square(off).sum(axis=1)
         slope -= np.einsum("nd,nd->n", off, e)
-    return Thinned(level, slope / thinning.tau**2 if thinning.tau > 0 else slope)
+    return Thinned(scale * level, scale * (slope / thinning.tau**2 if thinning.tau > 0 else slope))
 
 
-def spread_likelihoods(surface: ComparedSurface, X: FloatArray, seen: FloatArray, widths: FloatArray) -> FloatArray:
-    """(n, H) log-likelihoods of rows X about the feet of the rows ``seen``, for each of H widths."""
-    feet, D = surface.project(seen), X.shape[1]
+def spread_likelihoods(X: FloatArray, feet: HeldOutFeet, widths: FloatArray) -> FloatArray:
+    """(m, H) log-likelihoods of the measured cells of rows X about the feet of the rows fitted to, for each width."""
+    n, count = len(feet.seen), np.sum(~np.isnan(X), axis=1)
+    away = measured_squares if np.isnan(X).any() else squared_distances
     found = np.empty((len(X), len(widths)))
-    size = max(1, _BLOCK_NUMBERS // len(feet))
+    size = max(1, _BLOCK_NUMBERS // n)
     for i in range(0, len(X), size):
-        d2 = squared_distances(X[i : i + size], feet)
+        d2 = away(X[i : i + size], feet.seen)
+        nearest = d2.min(axis=1, keepdims=True)
         for j, h in enumerate(widths):
-            found[i : i + size, j] = logsumexp(-0.5 * d2 / h**2, axis=1) - D * np.log(h)
-    return np.asarray(found - np.log(len(feet)) - 0.5 * D * np.log(2.0 * np.pi))
+            total = np.exp((nearest - d2) / (2.0 * h**2)).sum(axis=1)  # at least 1, by the nearest
+            found[i : i + size, j] = np.log(total) - 0.5 * nearest[:, 0] / h**2
+    return np.asarray(found - np.log(n) - count[:, None] * np.log(np.sqrt(2.0 * np.pi) * widths))

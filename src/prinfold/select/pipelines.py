@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from prinfold._typing import FloatArray, Mesh
 from prinfold.base.pipeline_steps import linear_form, undo
@@ -16,6 +18,7 @@ from prinfold.geometry.projection import project_to_surface
 from prinfold.geometry.projection_starts import Footholds
 from prinfold.latent import LatentSpace
 from prinfold.pps.clamping_choice import model_roughness
+from prinfold.select.gaps import project_by_turns
 
 _STARTS = 6
 """Places from which the nearest point is sought."""
@@ -27,6 +30,13 @@ _STEP = 1e-4
 def last_step(model: Any) -> Any:
     """The model itself, which may stand at the end of a pipeline."""
     return last_step(model.steps[-1][1]) if isinstance(model, Pipeline) else model
+
+
+def takes_gaps(model: Any) -> bool:
+    """Whether a model, and each step of a pipeline, can be fitted to rows with missing cells."""
+    if isinstance(model, Pipeline):
+        return all(takes_gaps(step) for _, step in model.steps if step not in (None, "passthrough"))
+    return isinstance(model, BaseEstimator) and bool(get_tags(model).input_tags.allow_nan)
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,9 @@ class PipelineSurface:
         return Footholds(mesh) if len(mesh.faces) else None
 
     def project(self, X: FloatArray) -> FloatArray:
+        return project_by_turns(self._project_complete, X, self.mesh().vertices)
+
+    def _project_complete(self, X: FloatArray) -> FloatArray:
         best = self._back(self.model.project(self._forward(X)))
         if self._starting_points is None:
             return best

@@ -20,8 +20,9 @@ from prinfold.geometry.projection import project_to_surface
 from prinfold.latent import grid
 from prinfold.metrics import roughness
 from prinfold.pps.clamping_choice import model_roughness
+from prinfold.select.gaps import project_by_turns
 from prinfold.select.pipelines import PipelineSurface, last_step
-from prinfold.validation.tables import check_table
+from prinfold.validation.tables import check_table, has_gaps
 
 _STARTS = 4
 """Training rows whose images on a transformer's surface are nearest, from which its nearest point is sought."""
@@ -37,7 +38,7 @@ class ComparedSurface(Protocol):
     """Interface of a fitted model in a comparison."""
 
     def project(self, X: FloatArray) -> FloatArray:
-        """(n, D) nearest points of the surface."""
+        """(n, D) nearest points of the surface; of rows with gaps, over the cells that they have."""
 
     def coordinates(self, X: FloatArray) -> FloatArray:
         """(n, q) coordinates on the map in which straight distances make sense."""
@@ -56,7 +57,11 @@ class ManifoldSurface:
     model: PrincipalManifold
 
     def project(self, X: FloatArray) -> FloatArray:
-        return np.asarray(self.model.project(X), dtype=float)
+        if not has_gaps(X):
+            return np.asarray(self.model.project(X), dtype=float)
+        # Any surface has such points, whether or not it can be fitted to rows with gaps.
+        found = self.model._nearest_of_all(X)
+        return np.asarray(self.model._data_points(found.latent, found.points), dtype=float)
 
     def coordinates(self, X: FloatArray) -> FloatArray:
         return self.model.latent_.embed(np.asarray(self.model.transform(X), dtype=float))
@@ -100,6 +105,9 @@ class TransformerSurface:
         return _differences(self._point, Z, _STEP * np.subtract(self._domain.high, self._domain.low))
 
     def project(self, X: FloatArray) -> FloatArray:
+        return project_by_turns(self._project_complete, X, self._point(self.latent))
+
+    def _project_complete(self, X: FloatArray) -> FloatArray:
         own = self.coordinates(X)
         best = self._point(own)
         k = min(_STARTS, len(self.latent))

@@ -16,9 +16,11 @@ from sklearn.base import clone
 from prinfold._typing import FloatArray, IntArray
 from prinfold.loops import StopReason
 from prinfold.metrics import continuity, trustworthiness
-from prinfold.select.measures import Thinning, errors, spread_likelihoods, thinned_errors
-from prinfold.select.pipelines import last_step
+from prinfold.select.gaps import raise_to_all_columns
+from prinfold.select.measures import Thinning, errors, feet_of, spread_likelihoods, thinned_errors
+from prinfold.select.pipelines import last_step, takes_gaps
 from prinfold.select.surfaces import ComparedSurface, surface_of
+from prinfold.validation.tables import has_gaps
 
 _NEIGHBORS = 5
 """Neighbours that trustworthiness and continuity look at."""
@@ -51,12 +53,16 @@ class MethodTrial(NamedTuple):
 
 @dataclass(frozen=True)
 class MethodComparison:
-    """A comparison of methods: rows X (n, D), the fold of each, widths (H,) and the noise that thins them."""
+    """A comparison of methods: rows X (n, D), the fold of each, widths (H,) and the noise that thins them.
+
+    Rows may have gaps. Methods that take none are fitted to complete rows, and judged on all of them.
+    """
 
     X: FloatArray
     fold: IntArray
     widths: FloatArray
     thinning: Thinning
+    n_components: int
 
     def attempt(self, model: Any, fold: int) -> MethodTrial:
         """Fit one candidate without one fold; whatever goes wrong is its own affair."""
@@ -65,30 +71,32 @@ class MethodComparison:
             warnings.simplefilter("ignore")  # the model that is recommended says what is to be said of it
             try:
                 return self._measure(
-                    clone(model), self.X[~held], self.X[held], self.thinning.part(held), watched=fold == 0
+                    clone(model), self.X[~held], self.X[held], self.thinning.part(held), first=fold == 0
                 )
             except Exception as error:  # one candidate of many: its row says what happened
                 return failed_trial(f"{type(error).__name__}: {error}")
 
-    def _measure(
-        self, model: Any, seen: FloatArray, X: FloatArray, thinning: Thinning, *, watched: bool
-    ) -> MethodTrial:
+    def _measure(self, model: Any, seen: FloatArray, X: FloatArray, thinning: Thinning, *, first: bool) -> MethodTrial:
+        """Numbers of one fold; memory and the map, which take long and differ little, are of the first fold only."""
+        whole, gaps = ~np.isnan(seen).any(axis=1), takes_gaps(model)
+        seen = seen if gaps else seen[whole]
         clock = time.perf_counter()
-        with peak_memory(watched) as peak:
+        with peak_memory(first) as peak:
             model.fit(seen)
         seconds = time.perf_counter() - clock
         if getattr(last_step(model), "stop_reason_", None) is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
-        surface = surface_of(model, seen)
-        density = surface.log_likelihood(X)
+        complete = seen[whole] if gaps else seen
+        surface, scale = surface_of(model, complete), raise_to_all_columns(X, self.n_components)
+        density = surface.log_likelihood(X) if gaps or not has_gaps(X) else None
+        feet = feet_of(surface, X, seen, thinning)
         trial = MethodTrial(
-            errors(surface, X),
-            *thinned_errors(surface, X, thinning),
-            spread_likelihoods(surface, X, seen, self.widths),
+            errors(X, feet, scale),
+            *thinned_errors(X, feet, thinning, scale),
+            spread_likelihoods(X, feet, self.widths),
             density if density is not None and np.isfinite(density).all() else np.full(len(X), np.nan),
-            surface.roughness(),
-            *_neighborhoods(surface, seen),
-            seconds if not watched else np.nan,  # watching takes time of its own
+            *((surface.roughness(), *_neighborhoods(surface, complete)) if first else (np.nan,) * 3),
+            seconds if not first else np.nan,  # watching takes time of its own
             peak[0],
             dimension=getattr(getattr(last_step(model), "latent_", None), "dimension", None),
         )

@@ -52,7 +52,7 @@ def collect_measures(
                     column[c, fold == f] = part
     errors, level, slope, spread, log_likelihood = columns
     return MethodLosses(
-        errors, level, slope, spread, log_likelihood, sigma, across, job.widths, float(job.X.var(axis=0).sum())
+        errors, level, slope, spread, log_likelihood, sigma, across, job.widths, float(np.nanvar(job.X, axis=0).sum())
     )
 
 

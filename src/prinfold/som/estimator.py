@@ -25,13 +25,13 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.latent import LatentSpace
 from prinfold.loops import Scheduled, run_fixed_point
-from prinfold.rows.rows import as_rows, fill_gaps
+from prinfold.rows.rows import FEWEST_BLOCK_ROWS, as_rows, fill_gaps
 from prinfold.som import model
 from prinfold.som.neighborhoods import NEIGHBORHOODS, Neighborhood
 from prinfold.som.node_surface import NARROWEST, NodeMap, NodeWins
 from prinfold.som.schedules import Schedule, as_schedule
 from prinfold.som.verbs import SOMVerbs
-from prinfold.validation.failures import name_failures
+from prinfold.validation.memory import require_memory
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names, refuse_empty_columns
 from prinfold.validation.settings import (
@@ -82,7 +82,8 @@ class SOM(SOMVerbs):
         ``"gaussian"``, exp(−s²/2); ``"bubble"``, 1 up to one width; ``"epanechnikov"``, 1 − s² up to one width.
     width : float or Schedule, default=None
         Width of the neighbourhood in node spacings, which falls with the epochs; see :class:`~prinfold.Schedule`.
-        What is left open begins with a standard deviation of a quarter of the grid and ends with one of a spacing.
+        What is left open begins with a standard deviation of a quarter of the grid and ends with one of half a
+        spacing.
     rate : float or Schedule, default=None
         How far an online step goes; from 0.5 to 0.01 where it is left open. Not with ``trainer="batch"``.
     trainer : {"batch", "online"}, default="batch"
@@ -213,7 +214,6 @@ class SOM(SOMVerbs):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train the map.
@@ -296,6 +296,7 @@ class SOM(SOMVerbs):
         gaps = has_gaps(table)
         total = table.shape[0] if weight is None else float(weight.sum())
         latent = make_map_latent(self.grid, self.latent, self.nodes, self.n_components, total)
+        _require_room(latent.n_nodes, table)
         middle = (observed_mean if gaps else weighted_mean)(table, weight)
         rows = as_rows(table, middle, weight, width=latent.n_nodes, gaps=gaps)
         neighborhood = self._neighborhood()
@@ -372,3 +373,20 @@ class SOM(SOMVerbs):
         check_parameters(self, self._constraints)
         require_parts({"a cell_mass_ above zero in each column": bool((self.cell_mass_ > 0).any(axis=0).all())})
         self._model = self._make_map(dict(vars(self)))
+
+
+_MOST_NODES = 2**20
+"""Every epoch compares each row with each node; with more nodes than this a map of a hundred rows takes minutes."""
+
+_ARRAYS_OF_A_NODE = 6
+"""Vectors of each node, as long as a row: the codebook before and after, what nodes have won, and the start."""
+
+
+def _require_room(n_nodes: int, table: FloatArray) -> None:
+    """Refuse more nodes than there is time or memory for."""
+    fewer = Advice("nodes", words="use fewer {}")
+    if n_nodes > _MOST_NODES:
+        words = f"a map of {n_nodes} nodes would be compared with each of {table.shape[0]} rows in every epoch"
+        raise InvalidParameterError(Message(f"{words}; at most {_MOST_NODES} nodes are allowed", fewer))
+    numbers_per_node = _ARRAYS_OF_A_NODE * table.shape[1] + 2 * min(table.shape[0], FEWEST_BLOCK_ROWS)
+    require_memory(f"a map of {n_nodes} nodes", float(n_nodes) * numbers_per_node, fewer)

@@ -24,8 +24,9 @@ from prinfold.som.neighborhoods import Neighborhood
 from prinfold.som.node_surface import NodeWins, places_of, update
 from prinfold.som.schedules import Schedule
 
-_LAST_WIDTH = 1.0
-"""Node spacings that a neighbourhood has in the end, as a standard deviation."""
+_LAST_WIDTH = 0.5
+"""Node spacings that a neighbourhood has in the end, as a standard deviation. Wider ones leave the map stiffer than the
+rows that nodes win ask for; with narrower ones the surface between nodes is a stair."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,9 +229,11 @@ class OnlineTraining:
         X, weight = sorted_rows(problem.rows)
         places = np.ascontiguousarray(problem.places.T)
         sweep = _make_sweep(problem.neighborhood)
+        seed = int(rng.integers(2**63))
 
         def step(state: SOMState) -> SOMState:
-            order = draw_order(weight, rng)
+            # Each epoch has numbers of its own, so that a step depends on its state alone and training may go on later.
+            order = draw_order(weight, np.random.default_rng([seed, state.epoch]))
             now = state.epoch + np.arange(len(order)) / len(order)
             columns, width = np.ascontiguousarray(state.codebook.T), _width_at(problem, now)
             error = sweep(X, order, places, columns, width, problem.rate.at(now)) / len(order)
@@ -335,7 +338,7 @@ def are_neighbors(latent: LatentSpace, first: IntArray, second: IntArray) -> Boo
 
 
 def default_width(width: Schedule, latent: LatentSpace, neighborhood: Neighborhood) -> Schedule:
-    """The schedule of widths with its defaults: from a quarter of the map to one node spacing.
+    """The schedule of widths with its defaults: from a quarter of the map to half a node spacing.
 
     Both are standard deviations of the neighbourhood, so that they mean the same for every kind of neighbourhood.
     """

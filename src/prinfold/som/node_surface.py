@@ -117,7 +117,7 @@ class NodeMap:
         places = self.latent.embed(Z) * self.latent.node_units
         h = _GAUSSIAN.relative(squared_place_distances(places, centers) / self.width**2)
         total = h @ held.mass
-        lost = total <= _LEAST_KERNEL_SUM
+        lost = total <= (_LEAST_KERNEL_SUM if total.shape[1] > 1 else 0.0)  # of one column there is no other map
         total = np.where(lost, 1.0, total)
         points = h @ held.sums / total
         for column in np.flatnonzero(lost.any(axis=0)):

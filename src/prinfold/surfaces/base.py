@@ -29,7 +29,6 @@ from prinfold.surfaces.projected_regression import (
     SurfaceState,
     starting_places,
 )
-from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
@@ -63,6 +62,7 @@ class RegressedManifold(PrincipalManifold):
         "offset_": numbers("n_features_in_"),
         "start_": text,
     }
+    _one_surface: ClassVar[bool] = True
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1, MOST_COMPONENTS),
         "nodes": nothing | axis_counts,
@@ -93,7 +93,6 @@ class RegressedManifold(PrincipalManifold):
     def _measure(self, surface: BasisMap, sample: SurfaceRows, state: SurfaceState) -> dict[str, float]:
         """Entries of the history for a state."""
 
-    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the surface.

@@ -18,7 +18,6 @@ from prinfold.exceptions import Advice, Message
 from prinfold.latent.arc_length_curves import Strands
 from prinfold.numerics.distances import squared_distances
 from prinfold.trees.noise import RowsInFrame
-from prinfold.trees.ways import ways_between
 
 _LEAST_BANDWIDTHS = 2.0
 """Length of all branches, in bandwidths, below which there is no tree."""
@@ -95,6 +94,6 @@ def doubled_share(fit: FittedTree) -> float:
     places = fit.graph.latent.refined(_PLACES).nodes
     points = fit.strands.point(places)
     apart = np.sqrt(squared_distances(points, points))
-    way = ways_between(fit.graph, places, places)
+    way = fit.graph.network.distances(places, places)
     beside = (way > _ELSEWHERE_RATIO * apart) & (apart < _STRAND_DEVIATIONS * fit.noise)
     return float(beside.any(axis=1).mean())

@@ -6,14 +6,15 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import clone
 
 from prinfold._typing import FloatArray, Mesh, RandomState
 from prinfold.base.callbacks import with_callbacks
 from prinfold.base.file_requirements import TRAINING, require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.roots import ROOT
+from prinfold.base.trajectories import TrajectoryVerbs
 from prinfold.base.unique_rows import Unique, centered_rows
-from prinfold.density.ridges import export
 from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
 from prinfold.exceptions import (
     DegenerateWarning,
@@ -26,14 +27,14 @@ from prinfold.geometry.column_span import ColumnSpan
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.latent.arc_length_curves import Strands
-from prinfold.loops import Outcome, run_fixed_point
+from prinfold.latent.branch_graph import BranchGraph
+from prinfold.loops import Listeners, Outcome, run_fixed_point
 from prinfold.trees.diagnosis import FittedTree, doubt
 from prinfold.trees.noise import FirstTree, RowsInFrame, first_tree, keep_all, keep_components
 from prinfold.trees.shapes import TOPOLOGIES, TreeShape, find_shape, net_of, without_ends
 from prinfold.trees.soft_tree import TreeProblem, TreeState, log_mixture
 from prinfold.trees.support import branch_support, weak_tips
-from prinfold.trees.ways import name_forks
-from prinfold.validation.failures import name_failures
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
     as_generator,
@@ -51,8 +52,9 @@ _SUPPORT_SAMPLES = 50
 """Times that rows are drawn anew for ``min_support``."""
 
 
+@fill_parameter_docs
 @storable
-class PrincipalTree(PrincipalManifold):
+class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
     """A tree through the middle of rows, in few columns or in hundreds; or a path, a ring, a graph, a forest.
 
     Rows are softly assigned to centres, and centres are held together by their minimum spanning tree, in turn
@@ -79,6 +81,7 @@ class PrincipalTree(PrincipalManifold):
     trim : float, default=None
         Distance from every centre, in units of the data, beyond which a row is background and pulls at none. None has
         every row count.
+    {root.graph}
     max_iter : int, default=200
         Most steps.
     tol : float, default=1e-6
@@ -101,6 +104,8 @@ class PrincipalTree(PrincipalManifold):
         Principal components that stand out of the noise, in which the tree lies about ``offset_``.
     offset_ : ndarray of shape (D,)
         Mean of the rows.
+    root_ : ndarray of shape (C,)
+        Coordinate at which time begins in each component; empty where no root was given.
     doubt_ : str
         What speaks against such a tree through these rows, in words; empty where nothing does.
     latent_ : Branches
@@ -141,6 +146,7 @@ class PrincipalTree(PrincipalManifold):
         "noise_": number,
         "components_": numbers("q", "n_features_in_"),
         "offset_": numbers("n_features_in_"),
+        "root_": numbers("C"),
         "doubt_": text,
         **TRAINING,
     }
@@ -154,9 +160,11 @@ class PrincipalTree(PrincipalManifold):
         "trim": nothing | real(0, above=True),
         "max_iter": integer(0),
         "tol": real(0),
+        "root": ROOT,
         "random_state": random_state,
         "verbose": integer(0) | flag,
     }
+    _added: ClassVar[dict[str, Any]] = {"root_": np.empty(0)}
     _dimension: ClassVar[int | None] = 1
     graph_: RidgeGraph
     bandwidth_: float
@@ -175,6 +183,7 @@ class PrincipalTree(PrincipalManifold):
         min_length: float = 1.0,
         min_support: float = 0.0,
         trim: float | None = None,
+        root: Any = None,
         max_iter: int = 200,
         tol: float = 1e-6,
         random_state: Any = None,
@@ -187,6 +196,7 @@ class PrincipalTree(PrincipalManifold):
         self.min_length = min_length
         self.min_support = min_support
         self.trim = trim
+        self.root = root
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -194,7 +204,6 @@ class PrincipalTree(PrincipalManifold):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the tree.
@@ -222,9 +231,10 @@ class PrincipalTree(PrincipalManifold):
         outcome = self._train_with_callbacks(table, attributes, partial(_train, problem, first.centers))
         if self.min_support > 0:
             self._drop_weak_branches(unique, inside.span, problem, outcome.state)
+        astray = self._place_root(table)
         doubted = self._doubts(inside, unique.weight)
         self.doubt_ = "; ".join(words for words, _ in doubted)
-        for words, category in [*self._stopping_warnings(), *doubted]:
+        for words, category in [*self._stopping_warnings(), *astray, *doubted]:
             warn_caller(words, category)
         return self
 
@@ -257,21 +267,12 @@ class PrincipalTree(PrincipalManifold):
         table = np.asarray(self._table(X), dtype=np.float64)
         return self.graph_.located(self._nearest(table), table)
 
-    def to_networkx(self) -> Any:
-        """The tree as a NetworkX graph: ends and forks with positions, branches with length and points.
-
-        Returns
-        -------
-        networkx.MultiGraph
-        """
-        check_is_fitted(self)
-        return export.to_networkx(self.graph_)
-
     def support(
         self, X: Any, sample_weight: Any = None, n_samples: int = 50, *, random_state: RandomState = None
     ) -> FloatArray:
-        """How often each branch is found again in trees of rows drawn anew: seven in ten, none of them twice.
+        """How often each branch is found again in trees of rows drawn anew, with replacement (bootstrap).
 
+        These trees lie in the components of this one and have its bandwidth.
         A branch with a free end is found again where another tree has an end nearer to its tip than half its length;
         a way between forks where the fork at either end is, each as near. A closed one where a node is closed again.
 
@@ -302,6 +303,25 @@ class PrincipalTree(PrincipalManifold):
         return self.graph_.latent  # an AttributeError before the fit, as it has to be
 
     # --------------------------------------------------------------------------------------- plumbing
+
+    def _network(self) -> BranchGraph:
+        return self.graph_.network
+
+    def _node_columns(self) -> dict[str, FloatArray]:
+        return {"log_density": self.graph_.log_density}
+
+    def _fit_again(self, table: FloatArray, weight: FloatArray) -> Self:
+        """The tree of rows with other weights, in the components and with the bandwidth of this one.
+
+        Rows that are repeated would pass for less noise than there is, and their own noise for a direction.
+        """
+        held = {"bandwidth": self.bandwidth_, "min_support": 0.0, "root": None}
+        rows = self._span.restored(self._span.inside(np.asarray(table, dtype=np.float64)))
+        again: Self = clone(self).set_params(**held).fit(rows, sample_weight=weight)
+        return again
+
+    def _noise_across(self, found: Projection, table: FloatArray) -> float:
+        return self.noise_
 
     def _first_tree(self, inside: RowsInFrame, weight: FloatArray, n_columns: int) -> FirstTree:
         if len(inside.rows) == 1:
@@ -368,7 +388,7 @@ class PrincipalTree(PrincipalManifold):
         rows = np.asarray(table, dtype=np.float64)
         found = self._inside.nearest(self._span.inside(rows))
         squared = found.squared_distance + self._span.outside(rows)
-        latent = name_forks(self.graph_, found.latent)
+        latent = self.graph_.network.name_forks(found.latent)
         return found._replace(latent=latent, points=self._span.restored(found.points), squared_distance=squared)
 
     def _point(self, Z: FloatArray) -> FloatArray:
@@ -389,12 +409,15 @@ class PrincipalTree(PrincipalManifold):
         about, frame = graph.points - self.offset_, self.components_
         within = np.allclose(about @ frame.T @ frame, about, atol=1e-6 * np.abs(about).max(initial=1e-300))
         require_parts({"components_ in which the graph_ lies": bool(within)})
+        _ = self.rooted_  # refuses roots that do not fit the graph
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "graph_")
 
 
-def _train(problem: TreeProblem, centers: FloatArray, max_iter: int, tol: float, listeners: Any) -> Outcome[TreeState]:
+def _train(
+    problem: TreeProblem, centers: FloatArray, max_iter: int, tol: float, listeners: Listeners
+) -> Outcome[TreeState]:
     """Steps of the centres and their tree until the objective has settled."""
     spread = float(problem.weight @ np.square(problem.rows).sum(axis=1)) or 1.0
     return run_fixed_point(

@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
-from sklearn.base import clone
 
 from prinfold._typing import FloatArray
+from prinfold.base.trajectories import draw_weights
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import InvalidParameterError
 from prinfold.validation.settings import integer
-
-_DRAWN_SHARE = 0.7
-"""Share of the rows that are drawn, none of them twice: repeats add noise to directions that are found from rows."""
 
 _TIP_SHARE = 0.5
 """Distance within which an end or a fork is the same, in lengths of the branch."""
@@ -28,11 +25,10 @@ def branch_support(
     if not integer(1).test(n_samples):
         raise InvalidParameterError(f"n_samples must be {integer(1).words}, got {n_samples!r}")
     found = np.zeros(model.graph_.latent.n_branches)
-    for _ in range(n_samples):
-        drawn = weight * (rng.permutation(len(weight)) < _DRAWN_SHARE * len(weight))
+    for drawn in draw_weights(weight, n_samples, rng):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a tree of rows drawn anew is doubtful is what is asked
-            again = clone(model).set_params(min_support=0.0).fit(table, sample_weight=drawn)
+            again = model._fit_again(table, drawn)
         found += found_again(model.graph_, again.graph_)
     return np.asarray(found / n_samples)
 

@@ -1,24 +1,41 @@
-"""Failures of arithmetic and memory inside a fit, told in words: which columns or settings they come from.
+"""Failures of arithmetic and memory inside a public verb, told in words: which columns or settings they come from.
 
-A fit checks its table and settings before it begins. Numbers that pass may still lead out of double precision together:
-columns in units that are 1e100 apart, or a setting at the far end of its range. Every ``fit`` goes through one gate,
-:func:`name_failures`, so that nothing leaves it that has no name and no remedy.
+A verb checks its table and settings before it begins. Numbers that pass may still lead out of double precision
+together: columns in units that are 1e100 apart, a setting at the far end of its range, a row far from all that the
+model knows. Every public verb of an estimator goes through one gate, :func:`name_failures`, so that nothing leaves it
+that has no name and no remedy, and no answer is NaN in silence.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import wraps
+from inspect import signature
+from types import FunctionType
 from typing import Any, TypeVar
 
+import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, NotEnoughMemoryError, PrinfoldError, warn_caller
 from prinfold.validation.refusals import column_labels
+from prinfold.validation.settings import check_arguments
+from prinfold.validation.table_warnings import warn_about_table
 from prinfold.validation.tables import forget
 
+_FITTING: ContextVar[Mapping[str, Any] | None] = ContextVar("fitting", default=None)
+"""Arguments of the fit that is under way, the outermost of several; None where there is none."""
+
+
+def fit_arguments() -> Mapping[str, Any]:
+    """Arguments by name that the outermost fit under way was called with."""
+    return _FITTING.get() or {}
+
+
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
 
 _FAR_APART = 1e6
 """How many times as wide as another a column may spread before the two are named."""
@@ -26,54 +43,130 @@ _FAR_APART = 1e6
 _NOT_FINITE = re.compile(r"\b(finite|nan|infs?|infinity)\b", re.IGNORECASE)
 """Words by which libraries tell that numbers were not finite, in errors of no kind of their own."""
 
+_AFTERMATH = (TypeError, ValueError, LookupError, RecursionError, AssertionError)
+"""Errors that are about something else, unless numbers left double precision before: then they follow from it."""
 
-def name_failures(fit: F) -> F:
-    """A ``fit`` whose failures of arithmetic and memory are errors of prinfold, which say what to change.
 
-    Floating-point warnings of NumPy become an error where the model is not finite, and one warning where it is.
+def gate_verbs(cls: C) -> C:
+    """A class of estimators of which every public verb goes through the gate, and those of its subclasses."""
+    base: Any = cls
+
+    def gate_subclass(subclass: Any, /, **options: Any) -> None:
+        _gate_own_verbs(subclass)
+        super(base, subclass).__init_subclass__(**options)
+
+    _gate_own_verbs(cls)
+    base.__init_subclass__ = classmethod(gate_subclass)
+    return cls
+
+
+def _gate_own_verbs(cls: type) -> None:
+    for name, member in list(vars(cls).items()):
+        if isinstance(member, FunctionType) and not name.startswith("_"):
+            setattr(cls, name, name_failures(member))
+
+
+def may_have_gaps(verb: F) -> F:
+    """A verb whose answer says by NaN which cells of its rows are missing."""
+    vars(verb)[_GAPS] = True
+    return verb
+
+
+_GAPS = "_may_have_gaps"
+
+
+def name_failures(verb: F) -> F:
+    """A verb whose failures of arithmetic and memory are errors of prinfold, which say what to change.
+
+    Floating-point warnings of NumPy become an error where the answer is not finite, and one warning where it is. The
+    answer of a verb that returns its estimator is what that has learned. Arguments that mean the same in every verb are
+    checked before.
     """
+    names = tuple(signature(verb).parameters)[1:]
 
-    @wraps(fit)
-    def named(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+    @wraps(verb)
+    def named(self: Any, *args: Any, **options: Any) -> Any:
         left: set[str] = set()
+        X = args[0] if args else options.get("X")
+        given = dict(zip(names, args, strict=False)) | options
+        check_arguments(given)
+        outer = _FITTING.get()  # of fits within a fit the outermost knows the user's table
+        token = _FITTING.set(given if outer is None and verb.__name__ == "fit" else outer)
         try:
             with np.errstate(over="call", invalid="call", divide="call", call=lambda kind, flag: left.add(kind)):
-                found = fit(self, X, *args, **options)
+                found = verb(self, *args, **options)
         except PrinfoldError:
             raise
         except MemoryError as error:
-            raise NotEnoughMemoryError(f"{_name(self)} ran out of memory in the fit: {error}; {_SMALLER}") from error
-        except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
-            if type(error) is ValueError and not _NOT_FINITE.search(str(error)):
+            words = f"{_name(self)} ran out of memory in {verb.__name__}: {error}; {_SMALLER}"
+            raise NotEnoughMemoryError(words) from error
+        except (ArithmeticError, np.linalg.LinAlgError) as error:
+            raise InvalidDataError(_refusal(self, verb, X, str(error))) from error
+        except _AFTERMATH as error:
+            if not left and not (type(error) is ValueError and _NOT_FINITE.search(str(error))):
                 raise
-            raise InvalidDataError(_refusal(self, X, str(error))) from error
-        if left:
-            _judge(self, X, " and ".join(sorted(left)))
+            raise InvalidDataError(_refusal(self, verb, X, _reason(left) or str(error))) from error
+        finally:
+            _FITTING.reset(token)
+        _judge(self, verb, X, found, left)
+        if verb.__name__ == "fit" and outer is None:
+            warn_about_table(self, X, given.get("sample_weight"))
         return found
 
     return named  # type: ignore[return-value]
 
 
-_SMALLER = "fit fewer rows or columns, or ask for less: fewer nodes, basis functions or maps"
+_SMALLER = "give fewer rows or columns, or ask for less: fewer nodes, basis functions or maps"
 
 
 def _name(estimator: Any) -> str:
     return type(estimator).__name__
 
 
-def _judge(estimator: Any, X: Any, events: str) -> None:
-    """Refuse a model that is not finite after arithmetic left double precision; warn of one that is."""
-    held = [value for name, value in vars(estimator).items() if name.endswith("_")]
-    numbers = [value for value in held if isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind == "f"]
-    if all(np.isfinite(value).all() for value in numbers):
-        words = f"{_name(estimator)}: numbers left double precision in the fit ({events}), and rows that are far "
-        return warn_caller(f"{words}from the others may count for nothing. {_remedy(estimator, X)}", DegenerateWarning)
-    forget(estimator)
-    raise InvalidDataError(_refusal(estimator, X, f"numbers left double precision ({events})"))
+def _reason(left: set[str], place: str = "") -> str:
+    return f"numbers left double precision{place} ({' and '.join(sorted(left))})" if left else ""
 
 
-def _refusal(estimator: Any, X: Any, reason: str) -> str:
-    return f"{_name(estimator)} cannot be fitted to these rows: {reason.rstrip('.')}. {_remedy(estimator, X)}"
+def _judge(estimator: Any, verb: Callable[..., Any], X: Any, found: Any, left: set[str]) -> None:
+    """Refuse an answer that is not finite after arithmetic left double precision, and NaN always; warn of a finite one.
+
+    Without such an event infinity is an answer: the logarithm of a density that is zero. So is NaN in a verb that says
+    by it which cells are missing.
+    """
+    learned = found is estimator
+    numbers = list(_numbers(_attributes(estimator) if learned else found))
+    if left and all(np.isfinite(each).all() for each in numbers):
+        words = _reason(left, " in the fit" if learned else f" in {verb.__name__}")
+        words = f"{_name(estimator)}: {words}, and rows that are far from the others may count for nothing"
+        return warn_caller(f"{words}. {_remedy(estimator, X)}", DegenerateWarning)
+    is_whole = not learned and not vars(verb).get(_GAPS)
+    if left or (is_whole and any(np.isnan(each).any() for each in numbers)):
+        if learned:
+            forget(estimator)
+        raise InvalidDataError(_refusal(estimator, verb, X, _reason(left) or "some of its numbers would be NaN"))
+    return None
+
+
+def _attributes(estimator: Any) -> tuple[Any, ...]:
+    return tuple(value for name, value in vars(estimator).items() if name.endswith("_"))
+
+
+def _numbers(answer: Any) -> Iterator[Any]:
+    """The floating-point numbers in an answer: an array, a number, a frame, or several of them."""
+    if isinstance(answer, tuple):
+        for each in answer:
+            yield from _numbers(each)
+    elif nw.dependencies.is_into_dataframe(answer):
+        yield from _numbers(nw.from_native(answer, eager_only=True).to_numpy())
+    elif isinstance(answer, float | np.floating | np.ndarray) and np.asarray(answer).dtype.kind == "f":
+        yield answer
+
+
+def _refusal(estimator: Any, verb: Callable[..., Any], X: Any, reason: str) -> str:
+    name = _name(estimator)
+    fitting = verb.__name__ in {"fit", "partial_fit"}
+    words = f"{name} cannot be fitted to these rows" if fitting else f"{name}.{verb.__name__} has no finite answer here"
+    return f"{words}: {reason.rstrip('.')}. {_remedy(estimator, X)}"
 
 
 def _remedy(estimator: Any, X: Any) -> str:

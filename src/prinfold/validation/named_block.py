@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,14 @@ class NamedBlock(np.ndarray[Any, Any]):
     """An array that knows the names of its columns; what is made of it, a part or a sum, knows of none."""
 
     names: tuple[str, ...] | None = None
+    row_labels: Callable[[int], str] | None = None
+    """Words for a row in the table that the user gave, such as "line 7"."""
 
     @classmethod
-    def of(cls, table: FloatArray, names: tuple[str, ...]) -> NamedBlock:
+    def of(
+        cls, table: FloatArray, names: tuple[str, ...] | None, row_labels: Callable[[int], str] | None = None
+    ) -> NamedBlock:
         """The same numbers with names."""
         block = table.view(cls)
-        block.names = names
+        block.names, block.row_labels = names, row_labels
         return block

@@ -109,10 +109,16 @@ init.maps : str or array of shape (n, Q), default="auto"
     furthest in a short trial, as for the :class:`~prinfold.GTM`.
 closed : bool or "auto", default=False
     Whether the curve returns to its beginning; ``"auto"`` compares open and closed ones as it does starts.
-root : int, array of shape (D,) or mask of shape (n,), default=None
+root : int or array, default=None
     Where arc length is to begin, such as at a root cell: near a row, given by its number in the training table or by
-    its values, or near the middle of the rows that a mask marks. The curve begins at the end that is nearer to it along
-    the curve, a closed one at the last vertex before it. None begins in the half that more rows lie in.
+    its values (D,), near the middle of several rows (m, D) or of those that a mask (n,) marks; or a score (n,), such as
+    the day of a sample, which is to grow along the curve. The curve begins at the end that is nearer to it along the
+    curve, a closed one at the last vertex before it. None begins in the half that more rows lie in.
+root.graph : int or array, default=None
+    Where :meth:`pseudotime` begins, such as at a root cell: near a row, given by its number in the training table or by
+    its values (D,), near the middle of several rows (m, D) or of those that a mask (n,) marks; or a score (n,), such as
+    the day of a sample, which is to grow with time. In the last third of a branch the root is the end of it. None
+    begins at the denser end of the longest way.
 bandwidth.kernels : str, float or array, default="auto"
     Of the Gaussian kernels on the rows: a number in units of the data, one for each column, a matrix, or a rule: see
     the guide on bandwidths.

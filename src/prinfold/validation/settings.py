@@ -6,6 +6,7 @@ import difflib
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ class Constraint:
     parts: tuple[str, ...] = ()
     """The words of each alternative, where there are several."""
 
+    def __post_init__(self) -> None:
+        # A value that a test cannot even look at does not pass it.
+        object.__setattr__(self, "test", partial(_holds, self.test))
+
     def __or__(self, other: Constraint) -> Constraint:
         if not isinstance(other, Constraint):
             return NotImplemented
@@ -35,6 +40,13 @@ class Constraint:
         near = difflib.get_close_matches(value.lower(), self.names, 1) if isinstance(value, str) else []
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{name} must be {self.words}, got {shown(value)}{hint}"
+
+
+def _holds(test: Callable[[Any], bool], value: Any) -> bool:
+    try:
+        return bool(test(value))
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return False
 
 
 def _either(parts: Sequence[str]) -> str:
@@ -63,7 +75,9 @@ def real(minimum: float, *, above: bool = False, maximum: float = _LARGEST) -> C
     """A finite number, at least (or above) ``minimum`` and at most ``maximum``."""
 
     def test(value: Any) -> bool:
-        # Compared rather than asked whether finite: a whole number may be too large to become a float.
+        # Compared rather than asked whether finite: a whole number may be too large to become a float. NumPy would
+        # compare in single precision, which has no such limit.
+        value = value.item() if isinstance(value, np.generic) else value
         if not _is_number(value, numbers.Real) or not -_LARGEST <= value <= maximum:
             return False
         return bool(value > minimum if above else value >= minimum)
@@ -105,6 +119,28 @@ random_state = Constraint(
     lambda v: v is None or integer(0).test(v) or isinstance(v, np.random.RandomState | np.random.Generator),
     "None, a whole number of at least 0, a RandomState or a Generator",
 )
+
+
+_ARGUMENTS = {
+    "extrapolate": flag,
+    "return_latent": flag,
+    "return_std": flag,
+    "random_state": random_state,
+    "resolution": nothing | integer(2),
+    "threshold": nothing | fraction,
+    "level": fraction,
+    "length": nothing | integer(1),
+    "n_samples": integer(1),
+    "n_steps": integer(1),
+    "n_columns": integer(1),
+}
+"""Settings of verbs that mean the same wherever they stand."""
+
+
+def check_arguments(given: Mapping[str, Any]) -> None:
+    """Check those of a verb's arguments that mean the same in every verb."""
+    for name in given.keys() & _ARGUMENTS.keys():
+        check_setting(name, given[name], _ARGUMENTS[name])
 
 
 def check_setting(name: str, value: Any, constraint: Constraint) -> None:

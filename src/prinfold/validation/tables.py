@@ -110,6 +110,10 @@ def _validate(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
 def check_cells(table: Any, names: Any, *, fitting: bool) -> None:
     """Refuse infinite numbers, and such as are too large or vary too little, in a table with missing cells."""
     entries: Any = table
+    if scipy.sparse.issparse(table) and np.isinf(entries.data).any():
+        entries = entries.copy()
+        entries.data = np.where(np.isnan(entries.data), 0.0, entries.data)
+        refuse_non_finite(entries, names)
     low, high = _extremes(np.atleast_2d(entries.data) if scipy.sparse.issparse(table) else table, names)
     refuse_scale(table.dtype, low, high, fitting=fitting)
 
@@ -188,7 +192,11 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
     if sample_weight is None:
         return None
     try:
+        if np.asarray(sample_weight).dtype.kind == "c":
+            raise InvalidDataError("sample_weight must be real numbers, got complex ones; give their size")
         weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+    except PrinfoldError:
+        raise
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidDataError(f"sample_weight cannot be used: {error}") from error
     if not weight.max() > 0:

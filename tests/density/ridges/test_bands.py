@@ -129,7 +129,10 @@ def test_a_sample_can_be_drawn_from_the_density(points):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"n_samples": 0}, "n_samples must be at least 1, got 0"), ({"level": 1.0}, "between 0 and 1, got 1.0")],
+    [
+        ({"n_samples": 0}, "n_samples must be a whole number of at least 1, got 0"),
+        ({"level": 1.0}, "between 0 and 1, got 1.0"),
+    ],
 )
 def test_what_cannot_be_is_refused(options, words, points):
     with pytest.raises(InvalidParameterError, match=words):

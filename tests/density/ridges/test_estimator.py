@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -188,7 +190,7 @@ def test_a_curve_is_significant_and_noise_is_not(fitted):
     assert len(curve.p_value) == len(fitted.bands(1, random_state=0).points)
     assert len(curve.branch_p_value) == 1
     X = np.random.default_rng(0).uniform(0, 1, (400, 2))
-    noise = DensityRidge(bandwidth=0.07).fit(X).significance(20, random_state=0)
+    noise = DensityRidge(bandwidth=0.07, min_support=0.0).fit(X).significance(20, random_state=0)
     assert (curve.p_value < 0.1).mean() > 0.6
     assert (noise.p_value < 0.1).mean() < 0.25
     assert noise.branch_p_value.min() > 0.05
@@ -298,7 +300,8 @@ def test_what_a_sphere_does_not_take():
     with pytest.raises(InvalidDataError, match="two columns, longitude and latitude"):
         DensityRidge(space="sphere", bandwidth=3.0).fit(np.zeros((5, 3)))
     with pytest.raises(
-        InvalidParameterError, match=r"is for flat space; on a sphere use one of \['auto', 'likelihood'\]"
+        InvalidParameterError,
+        match=r"is for flat space; on a sphere use one of \['auto', 'likelihood', 'wide_likelihood'\]",
     ):
         DensityRidge(space="sphere", bandwidth="silverman").fit(X)
     with pytest.raises(InvalidParameterError, match="one number of degrees"):
@@ -348,7 +351,7 @@ def test_rows_that_are_all_equal_need_a_bandwidth():
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.DegenerateWarning")
 def test_rows_that_find_no_rest_are_told_of():
     with pytest.warns(ConvergenceWarning, match=r"298 of 300 rows were still moving after 1 steps"):
-        DensityRidge(max_iter=1).fit(spiral().X)
+        DensityRidge(max_iter=1, bandwidth="wide_likelihood").fit(spiral().X)
 
 
 def test_most_rows_on_no_ridge_are_told_of():
@@ -357,6 +360,36 @@ def test_most_rows_on_no_ridge_are_told_of():
         DegenerateWarning, match=r"of 60 rows ended on no ridge .*\. Mostly: The row came to rest where no dir"
     ):
         DensityRidge(bandwidth=0.05).fit(X)
+
+
+def y_in_ten_columns(n: int = 300) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    angle, t = np.radians([90, 210, 330])[rng.integers(0, 3, n)], rng.uniform(size=n)
+    X = 0.08 * rng.standard_normal((n, 10))
+    X[:, :2] += t[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return X
+
+
+def test_many_columns_are_warned_of_with_what_to_do():
+    with pytest.warns(DegenerateWarning, match=r"the table has 10 columns.*PCA\(3\), or fit a PrincipalTree"):
+        DensityRidge(bandwidth=0.3).fit(y_in_ten_columns(60))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DensityRidge(bandwidth=0.3).fit(y_in_ten_columns()[:, :5])
+
+
+@pytest.mark.filterwarnings("ignore:the table has 10 columns")
+@pytest.mark.full
+def test_a_ridge_in_pieces_is_warned_of_with_the_bandwidth_that_joins_it():
+    X = y_in_ten_columns()
+    with pytest.warns(DegenerateWarning, match="falls into") as heard:
+        DensityRidge(bandwidth=0.07).fit(X)
+    message = next(each.message.args[0] for each in heard if "falls into" in str(each.message))
+    joined = dict(each[:2] for each in message.advice if not isinstance(each, str))["bandwidth"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DegenerateWarning)
+        warnings.filterwarnings("ignore", "the table has 10 columns")
+        DensityRidge(bandwidth=joined).fit(X)
 
 
 def test_no_tolerance_never_stops_early():

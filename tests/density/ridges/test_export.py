@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from prinfold.density.ridges.export import branch_lines, to_csv, to_geojson, to_networkx
+from prinfold.base.roots import default_roots
+from prinfold.base.trajectories import to_networkx
+from prinfold.density.ridges.export import branch_lines, to_csv, to_geojson
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.density.row_spaces import Globe
 from prinfold.exceptions import InvalidParameterError, MissingExtraError
 from prinfold.latent import Branches
+from prinfold.latent.branch_graph import RootedGraph
 
 
 def made(D: int = 2) -> RidgeGraph:
@@ -36,6 +39,11 @@ def made(D: int = 2) -> RidgeGraph:
     )
 
 
+def networkx_of(graph: RidgeGraph):
+    rooted = RootedGraph(graph.network, default_roots(graph.network, graph.log_density))
+    return to_networkx(rooted, graph.mesh(), graph.places, {"log_density": graph.log_density})
+
+
 def test_lines_are_the_branches():
     graph = made()
     for b, line in enumerate(branch_lines(graph)):
@@ -50,7 +58,7 @@ def test_lines_are_the_branches():
 
 def test_a_networkx_graph_has_places_for_nodes_and_branches_for_edges():
     networkx = pytest.importorskip("networkx")
-    graph = to_networkx(made())
+    graph = networkx_of(made())
     kinds = networkx.get_node_attributes(graph, "kind")
     assert kinds == {0: "end", 1: "junction", 2: "end", 3: "end", 4: "loop"}
     assert dict(graph.degree()) == {0: 1, 1: 3, 2: 1, 3: 1, 4: 2}
@@ -66,7 +74,7 @@ def test_a_networkx_graph_has_places_for_nodes_and_branches_for_edges():
 def test_without_networkx_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(MissingExtraError, match=r"prinfold\[graph\]"):
-        to_networkx(made())
+        networkx_of(made())
 
 
 def test_geojson_is_a_collection_of_lines(tmp_path):

@@ -18,7 +18,7 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError
 
 def judged(rows, branch=None, n_samples=25, **options):
     weight = np.ones(len(rows))
-    h = float(BANDWIDTHS["auto"](rows, weight, 1, np.random.default_rng(0)))
+    h = float(BANDWIDTHS["wide_likelihood"](rows, weight, 1, np.random.default_rng(0)))
 
     def make_flow(rows, weight):
         return Flow(KernelDensity(rows, weight, h), 1, tol=1e-4)
@@ -104,7 +104,7 @@ def test_samples_stay_where_rows_could_be_seen():
 
 def test_what_cannot_be_is_refused():
     rows = datasets.make_half_circle(40, 0.1, rng=0).X
-    with pytest.raises(InvalidParameterError, match="n_samples must be at least 1, got 0"):
+    with pytest.raises(InvalidParameterError, match="n_samples must be a whole number of at least 1, got 0"):
         judged(rows, n_samples=0)
     with pytest.raises(InvalidDataError, match=r"a branch for each of the .* points, got shape"):
         judged(rows, branch=np.zeros(3, dtype=int))

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.house import PACKAGE, syntax_trees
 from tools import house
 
-import prinfold
 from prinfold import GTM, LowRankNoise, StudentNoise, datasets
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm.noise.per_cell import CellNoise
@@ -21,8 +21,6 @@ from prinfold.gtm.noise.protocol import AnyNoise, Capabilities, Parameters, in_w
 from prinfold.gtm.noise.recipes import NOISES, spread_of_model
 from prinfold.gtm.sequence.estimator import GTMSequence
 
-PACKAGE = Path(prinfold.__file__).parent
-SOURCES = house.read_sources(PACKAGE)
 MOST_VERBS = 8
 SEAM = ("gtm/noise/", "gtm/mixed/column_", "pps/oriented_", "pps/estimator.py")  # PPS has a noise of its own
 GENERIC = ("gtm/", "pps/")
@@ -30,6 +28,11 @@ X = datasets.make_ridge(64, rng=0).X
 
 
 # ------------------------------------------------------------------------------------------------------- the house
+
+
+@pytest.fixture(scope="module")
+def sources() -> list[house.Source]:
+    return [house.Source(Path(name), "", tree) for name, tree in syntax_trees(PACKAGE).items()]
 
 
 def verbs_of_protocols(sources: list[house.Source]) -> dict[str, set[str]]:
@@ -59,8 +62,8 @@ def kinds_of_noise(sources: list[house.Source]) -> set[str]:
     return {node.name for node in classes if {"m_step", "load"} & set(house._verbs(node))}
 
 
-def test_no_object_of_the_seam_has_more_than_eight_verbs():
-    verbs = verbs_of_protocols(SOURCES)
+def test_no_object_of_the_seam_has_more_than_eight_verbs(sources):
+    verbs = verbs_of_protocols(sources)
     assert {"Noise", "Nodes", "Sums", "CompiledSums", "Loading"} <= set(verbs)
     assert {name: found for name, found in verbs.items() if len(found) > MOST_VERBS} == {}
     data = {field.name for field in fields(Parameters)}
@@ -74,12 +77,12 @@ def test_a_ninth_verb_would_be_seen():
     assert len(verbs["Noise"]) == MOST_VERBS + 1
 
 
-def test_generic_code_asks_no_noise_of_what_kind_it_is():
-    kinds = kinds_of_noise(SOURCES)
+def test_generic_code_asks_no_noise_of_what_kind_it_is(sources):
+    kinds = kinds_of_noise(sources)
     assert {"IsotropicNoise", "CellNoise", "StudentCells", "FactorModel", "OrientedModel", "MixedNoise"} <= kinds
     generic = [
         source
-        for source in SOURCES
+        for source in sources
         if source.path.as_posix().startswith(GENERIC) and not source.path.as_posix().startswith(SEAM)
     ]
     assert len(generic) > 40
@@ -98,8 +101,8 @@ def test_generic_code_asks_no_noise_of_what_kind_it_is():
         "getattr(statistics, 'masses', None)",
     ],
 )
-def test_a_question_about_the_kind_would_be_seen(question):
-    assert list(questions_of(ast.parse(question), kinds_of_noise(SOURCES)))
+def test_a_question_about_the_kind_would_be_seen(sources, question):
+    assert list(questions_of(ast.parse(question), kinds_of_noise(sources)))
 
 
 # -------------------------------------------------------------------------------------------------- what kinds can do

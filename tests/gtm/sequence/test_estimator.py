@@ -338,7 +338,7 @@ def test_sparse_responsibilities_are_the_large_ones(walked: GTMSequence):
     assert_allclose(some.toarray(), np.where(whole >= 0.01, whole, 0.0), atol=1e-14)
     parts = walked.responsibilities(PARTS, 0.01)
     assert_allclose(parts[1].toarray(), some[LENGTHS[0] : LENGTHS[0] + LENGTHS[1]].toarray())
-    with pytest.raises(InvalidParameterError, match="threshold must be a number above 0 and below 1, got 2"):
+    with pytest.raises(InvalidParameterError, match="threshold must be None or a number above 0 and below 1, got 2"):
         walked.responsibilities(X, 2, lengths=LENGTHS)
 
 

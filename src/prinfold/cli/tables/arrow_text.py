@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+_SPOOLED_BYTES = 2**22
+"""Bytes of text that are turned into numbers at a time where a file is larger than the memory that it may take."""
 
-def read_by_arrow(
-    path: Path, *, separator: str, skip: int, numeric: Sequence[bool], decimal: str, missing: frozenset[str]
-) -> list[Any] | None:
-    """Columns of a text file, numbers in double precision and text as objects; None where Arrow is absent or balks.
+
+def has_arrow() -> bool:
+    """Whether Arrow's reader of text is installed."""
+    try:
+        import_module("pyarrow.csv")
+    except ImportError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class PlainText:
+    """A text file that Arrow may read.
 
     Parameters
     ----------
@@ -23,40 +35,107 @@ def read_by_arrow(
         Between cells.
     skip : int
         Lines before the first row.
-    numeric : sequence of bool
+    numeric : tuple of bool
         Which columns are numbers.
     decimal : str
         Decimal point of numbers.
     missing : frozenset of str
         Words for missing cells, in small letters.
-
-    Returns
-    -------
-    list of (n,) arrays, or None
     """
-    try:
+
+    path: Path
+    separator: str
+    skip: int
+    numeric: tuple[bool, ...]
+    decimal: str
+    missing: frozenset[str]
+
+    def columns(self) -> list[Any] | None:
+        """Columns, numbers in double precision and text as objects; None where Arrow balks.
+
+        It does at ragged lines, a word among numbers and other letters, of which our own reader knows what to say.
+        """
         arrow, text = import_module("pyarrow"), import_module("pyarrow.csv")
-    except ImportError:
-        return None
-    names = [str(j) for j in range(len(numeric))]
-    kinds = {name: arrow.float64() if number else arrow.string() for name, number in zip(names, numeric, strict=True)}
-    words = sorted(
-        {form for word in missing for form in (word, word.upper(), word.capitalize(), word.title())} | {"NaN"}
-    )
-    convert = {"column_types": kinds, "null_values": words, "strings_can_be_null": False, "decimal_point": decimal}
-    try:
-        table = text.read_csv(
-            path,
-            read_options=text.ReadOptions(column_names=names, skip_rows=skip),
-            parse_options=text.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=text.ConvertOptions(**convert),
-        )
-    except (arrow.ArrowException, OSError):
-        return None  # ragged lines, a word among numbers, other letters: our own reader knows what to say
-    columns = [table.column(name) for name in names]
-    return [
-        np.array(each.to_numpy()) if number else _words(each) for each, number in zip(columns, numeric, strict=True)
-    ]
+        try:
+            table = text.read_csv(self.path, **self._options())
+        except (arrow.ArrowException, OSError):
+            return None
+        if any("\n" in str(column[-1]) for column in table.columns if len(column)):
+            return None  # a quote may be open, which our own reader finds out
+        return [
+            np.array(column.to_numpy()) if number else _words(column)
+            for column, number in zip(table.columns, self.numeric, strict=True)
+        ]
+
+    def spool(self, target: Path, names: Sequence[str], tell: Callable[[int], None]) -> int | None:
+        """Write the table to an Arrow file, some rows at a time; returns their number, None where Arrow balks.
+
+        ``tell`` hears how many bytes of the text are read.
+        """
+        arrow, text, ipc = import_module("pyarrow"), import_module("pyarrow.csv"), import_module("pyarrow.ipc")
+        schema, n = arrow.schema(list(zip(names, self._kinds().values(), strict=True))), 0
+        last: list[dict[str, Any]] = []
+        try:
+            with (
+                self.path.open("rb") as file,
+                text.open_csv(_Told(file, tell), **self._options(_SPOOLED_BYTES)) as batches,
+                arrow.OSFile(str(target), "wb") as stored,
+                ipc.new_file(stored, schema) as writer,
+            ):
+                for batch in batches:
+                    last = batch.slice(max(batch.num_rows - 1, 0)).to_pylist()
+                    writer.write_batch(arrow.RecordBatch.from_arrays(batch.columns, schema=schema))
+                    n += batch.num_rows
+        except arrow.ArrowException:
+            return None
+        finally:
+            arrow.default_memory_pool().release_unused()
+        return None if any("\n" in str(cell) for row in last for cell in row.values()) else n
+
+    def _kinds(self) -> dict[str, Any]:
+        arrow = import_module("pyarrow")
+        return {str(j): arrow.float64() if number else arrow.string() for j, number in enumerate(self.numeric)}
+
+    def _options(self, block: int | None = None) -> dict[str, Any]:
+        """Options of Arrow's reader; columns are called by their numbers."""
+        text, kinds = import_module("pyarrow.csv"), self._kinds()
+        words = {form for word in self.missing for form in (word, word.upper(), word.capitalize(), word.title())}
+        return {
+            "read_options": text.ReadOptions(column_names=list(kinds), skip_rows=self.skip, block_size=block),
+            "parse_options": text.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+            "convert_options": text.ConvertOptions(
+                column_types=kinds,
+                null_values=sorted(words | {"NaN"}),
+                strings_can_be_null=False,
+                decimal_point=self.decimal,
+            ),
+        }
+
+
+class _Told:
+    """A file that tells how far it was read."""
+
+    def __init__(self, file: Any, tell: Callable[[int], None]) -> None:
+        self.file, self._tell, self.closed = file, tell, False
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        found: bytes = self.file.read(size)
+        self._tell(self.file.tell())
+        return found
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Leave the closing to whoever opened it."""
+        self.closed = True
 
 
 def _words(column: Any) -> Any:

@@ -6,20 +6,24 @@ that a column of numbers never exists as text as a whole.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.cli.tables.arrow_text import read_by_arrow
+from prinfold.cli.tables.arrow_text import PlainText, has_arrow
+from prinfold.cli.tables.encodings import WESTERN, encoding_of, older_encoding
 from prinfold.cli.tables.number_formats import (
     COMMA,
     POINT,
@@ -36,15 +40,15 @@ from prinfold.exceptions import InvalidDataError
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _BLANKS = " "
 _WORDS = {"tab": "\t", "\\t": "\t", "space": _BLANKS, "comma": ",", "semicolon": ";", "bar": "|"}
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before the mark of UTF-16, with which this one begins
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _SAMPLE = 2**16
-_SAMPLE_LINES = 60
+_MOST_SAMPLE = 2**27
+"""Bytes of the beginning of a file that are looked at, and at most, where its first lines are longer."""
+
+_SAMPLE_LINES, _FEWEST_SAMPLE_LINES = 60, 3
+_LONGEST_CELL = 2**31 - 1
+_NAMES_SHORT_OF_CELLS = 0.9
+"""How much less likely a separator is that cuts the first line into another number of cells than the others."""
+
 _PORTION = 20_000
 _ARROW_FROM_BYTES = 2_000_000
 """Bytes from which on a file is worth reading by Arrow."""
@@ -86,6 +90,20 @@ class TextSource:
 
         yield from (row for _, row in self.draw.pick(count_rows()))
         self.whole = count if count > self.draw.rows else None
+
+
+@dataclass
+class SheetSource:
+    """The rows of a sheet, whose cells are known already; ``first`` is the number of the first one."""
+
+    layout: TextLayout
+    cells: Sequence[Sequence[str]]
+    first: int
+    whole: int | None = None
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Numbers of rows, and their cells."""
+        return ((number, list(cells)) for number, cells in enumerate(self.cells, self.first))
 
 
 @dataclass
@@ -134,17 +152,56 @@ def read_delimited(
     Cells
     """
     words = all_missing(missing)
-    layout = _layout(path, _one_character(separator), header, words)
-    quick = _by_arrow(path, layout, words) if decimal is None and draw is None else None
-    if quick is not None:
-        return quick
+    with _cells_of_any_length():
+        layout = _layout(path, _one_character(separator), header, words)
+        quick = _by_arrow(path, layout, words) if decimal is None and draw is None else None
+        if quick is not None:
+            return quick
+        try:
+            return _read(path, layout, words, decimal, draw)
+        except UnicodeDecodeError as error:
+            return _read_older(path, error, words, (separator, header, decimal, draw))
+
+
+def read_sheet_cells(
+    path: Path, rows: Sequence[Sequence[str]], *, header: bool | None, missing: Sequence[str], decimal: str | None
+) -> TextCells:
+    """The same of cells that are known already, all rows being equally wide."""
+    words = all_missing(missing)
+    named = header if header is not None else any(number_of(cell, words) is None for cell in rows[0])
+    names = _header(rows[0], len(rows[0])) if named else None
+    layout = TextLayout("utf-8", _BLANKS, 0, named, names, len(rows[0]))
+    return _read_source(path, SheetSource(layout, rows[int(named) :], 1 + named), words, decimal)
+
+
+def _read_older(
+    path: Path,
+    error: UnicodeDecodeError,
+    missing: frozenset[str],
+    asked: tuple[str | None, bool | None, str | None, Draw | None],
+) -> TextCells:
+    """Read a file that is not in UTF-8, which may show late: by what the letters about the first odd one look like."""
+    separator, header, decimal, draw = asked
+    encoding = older_encoding(error.object[max(error.start - _SAMPLE, 0) : error.start + _SAMPLE])
+    layout = _layout(path, _one_character(separator), header, missing, encoding)
     try:
-        return _read(path, layout, words, decimal, draw)
-    except UnicodeDecodeError:
-        # Neither marked nor UTF-8: what western spreadsheets wrote before, in which every byte is a letter.
-        found = _read(path, replace(layout, encoding="latin-1"), words, decimal, draw)
-        found.notes.append("the file is not in UTF-8; it was read as Latin-1, in which some letters may look odd")
-        return found
+        found = _read(path, layout, missing, decimal, draw)
+    except UnicodeDecodeError:  # a byte that stands for nothing there; in Latin-1 each stands for something
+        encoding = "latin-1"
+        found = _read(path, replace(layout, encoding=encoding), missing, decimal, draw)
+    name = "Windows-1252 (western European)" if encoding == WESTERN else encoding
+    found.notes.append(f"the file is not in UTF-8; it was read as {name}")
+    return found
+
+
+@contextmanager
+def _cells_of_any_length() -> Iterator[None]:
+    """Let the csv module read cells of any length; it has one limit for everybody, which is put back."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 # --------------------------------------------------------------------------------------------------- how it is laid out
@@ -164,8 +221,10 @@ def _open(path: Path, encoding: str) -> io.TextIOBase:
     return io.TextIOWrapper(stream, encoding=encoding, newline="")
 
 
-def _layout(path: Path, separator: str | None, header: bool | None, missing: frozenset[str]) -> TextLayout:
-    encoding, text = _beginning(path)
+def _layout(
+    path: Path, separator: str | None, header: bool | None, missing: frozenset[str], encoding: str | None = None
+) -> TextLayout:
+    encoding, text = _beginning(path, encoding)
     skip, lines, comment = _without_comments(text)
     if not lines:
         raise InvalidDataError(f"{path} is empty: there is no row in it")
@@ -190,18 +249,24 @@ def _header(cells: Sequence[str], width: int) -> tuple[str, ...]:
     return names
 
 
-def _beginning(path: Path) -> tuple[str, str]:
-    """The encoding of a file, and its first lines."""
+def _beginning(path: Path, encoding: str | None = None) -> tuple[str, str]:
+    """The encoding of a file, unless it is known, and its first lines: two at least, however long they are."""
+    start, more = b"", _SAMPLE
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-        start = stream.read(_SAMPLE)
-    encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
-    if encoding not in ("utf-16", "utf-32") and b"\0" in start:
+        while len(start) < _MOST_SAMPLE:
+            part = stream.read(more)
+            start += part
+            if len(part) < more or len(start.splitlines()) > _FEWEST_SAMPLE_LINES:
+                break
+            more = len(start)
+    encoding = encoding or encoding_of(start)
+    if encoding is None:
         raise InvalidDataError(
-            f"{path} is not a text file; name it by what it is (.parquet, .feather, .npy, .npz, .h5ad), or export it "
-            "as CSV"
+            f"{path} is not a text file; name it by what it is (.parquet, .feather, .npy, .npz, .h5ad, .xlsx), or "
+            "export it as CSV"
         )
     text = start.decode(encoding, errors="replace")
-    if len(start) == _SAMPLE:  # the last line is cut, as like as not
+    if len(part) == more:  # the last line is cut, as like as not
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
     return encoding, text
 
@@ -255,7 +320,8 @@ def _score(lines: Sequence[str], separator: str, missing: frozenset[str]) -> tup
         return None
     cells = [cell for row in body for cell in row]
     numbers = sum(number_of(cell, missing) is not None for cell in cells)
-    return often / len(body) * (0.1 + numbers / len(cells)), width
+    named = _NAMES_SHORT_OF_CELLS if len(rows[0]) != width else 1.0
+    return named * often / len(body) * (0.1 + numbers / len(cells)), width
 
 
 # ----------------------------------------------------------------------------------------------------------- reading it
@@ -263,7 +329,18 @@ def _score(lines: Sequence[str], separator: str, missing: frozenset[str]) -> tup
 
 def _by_arrow(path: Path, layout: TextLayout, missing: frozenset[str]) -> TextCells | None:
     """A large plain file by Arrow, where it is installed; which line a row is on is then not known."""
-    if path.suffix == ".gz" or path.stat().st_size < _ARROW_FROM_BYTES or layout.separator == _BLANKS:
+    if path.stat().st_size < _ARROW_FROM_BYTES:
+        return None
+    plain = plain_text(path, layout, missing)
+    columns = None if plain is None else plain.columns()
+    if plain is None or columns is None or not len(columns[0]):
+        return None
+    return _add_notes(TextCells(_names(layout), columns, None), plain.decimal == COMMA)
+
+
+def plain_text(path: Path, layout: TextLayout, missing: frozenset[str]) -> PlainText | None:
+    """A file as Arrow reads it; None where it cannot, by what the beginning of the file shows."""
+    if path.suffix == ".gz" or layout.separator == _BLANKS or not has_arrow():
         return None
     encoding, text = _beginning(path)
     odd = any("\n" in name or "\r" in name for name in layout.names or ()) or f"{layout.separator} " in text
@@ -275,18 +352,43 @@ def _by_arrow(path: Path, layout: TextLayout, missing: frozenset[str]) -> TextCe
     seen = _number_marks([[row[j] for row in rows] if numeric[j] else [] for j in range(layout.width)])
     if doubtful(seen):
         return None
-    comma = any(each.comma for each in seen)
-    columns = read_by_arrow(
-        path,
-        separator=layout.separator,
-        skip=layout.skip + layout.header,
-        numeric=numeric,
-        decimal="," if comma else ".",
-        missing=missing,
-    )
-    return (
-        None if columns is None or not len(columns[0]) else _add_notes(TextCells(_names(layout), columns, None), comma)
-    )
+    decimal = COMMA if any(each.comma for each in seen) else POINT
+    return PlainText(path, layout.separator, layout.skip + layout.header, tuple(numeric), decimal, missing)
+
+
+@dataclass(frozen=True, eq=False)
+class SpooledText:
+    """A text file that was turned into an Arrow file of ``n_rows``, whose folder is gone with this object."""
+
+    path: Path
+    n_rows: int
+    comma: bool
+    named: bool
+
+
+def spool_delimited(
+    path: Path, *, separator: str | None, header: bool | None, missing: Sequence[str], tell: Callable[[int], None]
+) -> SpooledText | None:
+    """Turn a text file that is too large for memory into an Arrow file, once; None where that cannot be done."""
+    words = all_missing(missing)
+    with _cells_of_any_length():
+        layout = _layout(path, _one_character(separator), header, words)
+        plain = plain_text(path, layout, words)
+    if plain is None:
+        return None
+    names, _ = number_repeats(complete_names(layout.names, layout.width))
+    target = Path(mkdtemp(prefix="prinfold-")) / "rows.arrow"
+    n_rows = 0
+    try:
+        n_rows = plain.spool(target, names, tell) or 0
+    finally:
+        if not n_rows:
+            rmtree(target.parent, ignore_errors=True)
+    if not n_rows:
+        return None
+    found = SpooledText(target, n_rows, plain.decimal == COMMA, layout.names is not None)
+    finalize(found, rmtree, target.parent, ignore_errors=True)
+    return found
 
 
 def _number_marks(columns: Sequence[Sequence[str]]) -> list[NumberMarks]:
@@ -297,7 +399,12 @@ def _number_marks(columns: Sequence[Sequence[str]]) -> list[NumberMarks]:
 
 
 def _read(path: Path, layout: TextLayout, missing: frozenset[str], decimal: str | None, draw: Draw | None) -> TextCells:
-    source = TextSource(path, layout, draw)
+    return _read_source(path, TextSource(path, layout, draw), missing, decimal)
+
+
+def _read_source(
+    path: Path, source: TextSource | SheetSource, missing: frozenset[str], decimal: str | None
+) -> TextCells:
     columns, lines, seen = _columns(source, missing, frozenset(), decimal)
     # A column that turned out to be text after some portions of numbers is read again, as it is written.
     mixed = {j for j, parts in enumerate(columns) if len({part.dtype == object for part in parts}) > 1}
@@ -307,7 +414,7 @@ def _read(path: Path, layout: TextLayout, missing: frozenset[str], decimal: str 
     if not len(lines):
         raise InvalidDataError(f"{path} has names of columns, but no row below them")
     found = TextCells(
-        _names(layout), [np.concatenate(parts) for parts in columns], lines, doubtful=unclear, whole=source.whole
+        _names(source.layout), [np.concatenate(parts) for parts in columns], lines, doubtful=unclear, whole=source.whole
     )
     return _add_notes(found, any(each.comma for each in seen))
 
@@ -321,11 +428,39 @@ def _add_notes(found: TextCells, commas: bool) -> TextCells:
     if found.names and not found.names[-1] and _is_empty(found.columns[-1]):  # every line ends in a separator
         found.names.pop()
         found.columns.pop()
-    if found.names is None:
-        found.notes.append("the first line holds numbers and was taken as a row; --header reads it as names of columns")
-    if commas:
-        found.notes.append("commas within numbers were read as decimal points")
+    found.notes += layout_notes(named=found.names is not None, commas=commas)
     return found
+
+
+def layout_notes(*, named: bool, commas: bool) -> list[str]:
+    """Notes on a missing header and on decimal commas."""
+    unnamed = "the first line holds numbers and was taken as a row; --header reads it as names of columns"
+    return [*([] if named else [unnamed]), *(["commas within numbers were read as decimal points"] if commas else [])]
+
+
+def complete_names(names: Sequence[str] | None, width: int) -> list[str]:
+    """Names of all columns; those without one are numbered."""
+    given = [""] * width if names is None else list(names)
+    if len(given) != width:
+        raise InvalidDataError(
+            f"there are {len(given)} names for {width} columns; is the separator right (--separator)?"
+        )
+    return [name or f"column {j + 1}" for j, name in enumerate(given)]
+
+
+def number_repeats(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Names of which none comes twice, and what is to be said of that."""
+    found: dict[str, None] = {}
+    notes, given = [], set(names)
+    for name in names:
+        other, count = name, 1
+        while other in found or (other != name and other in given):
+            count += 1
+            other = f"{name} ({count})"
+        if other != name:
+            notes.append(f"several columns are called {name!r}; one of them is {other!r} here")
+        found[other] = None
+    return list(found), notes
 
 
 def _is_empty(column: Any) -> bool:
@@ -333,7 +468,7 @@ def _is_empty(column: Any) -> bool:
 
 
 def _columns(
-    source: TextSource, missing: frozenset[str], text: frozenset[int], decimal: str | None
+    source: TextSource | SheetSource, missing: frozenset[str], text: frozenset[int], decimal: str | None
 ) -> tuple[list[list[Any]], Any, list[NumberMarks]]:
     """Portions of each column, the line of each row, and what commas and points there were in numbers."""
     columns: list[list[Any]] = [[] for _ in range(source.layout.width)]
@@ -376,6 +511,7 @@ def _rows(path: Path, layout: TextLayout) -> Iterator[tuple[int, list[str]]]:
             stream.readline()
         reader: Any = csv.reader(stream, delimiter=layout.separator, skipinitialspace=True)
         source: Any = reader if layout.separator != _BLANKS else cells_of(stream, _BLANKS)
+        cells: list[str] = []
         try:
             for count, cells in enumerate(source, 1):
                 if count == 1 and layout.header:
@@ -386,9 +522,31 @@ def _rows(path: Path, layout: TextLayout) -> Iterator[tuple[int, list[str]]]:
                 if len(cells) == layout.width:
                     yield number, cells
                 elif not _is_blank(cells):
+                    _refuse_open_quote(path, layout, cells)
                     raise InvalidDataError(_ragged_line_error(path, number, len(cells), layout))
         except csv.Error as error:
             raise InvalidDataError(f"{path} cannot be read as a table: {error}; is it a text file?") from error
+    _refuse_open_quote(path, layout, cells)
+
+
+def _refuse_open_quote(path: Path, layout: TextLayout, last: Sequence[str]) -> None:
+    """Refuse a file in which a quote is opened and never closed, so that all that follows is one cell."""
+    if not any("\n" in cell or "\r" in cell for cell in last):
+        return
+    with _open(path, layout.encoding) as stream:
+        for _ in range(layout.skip):
+            stream.readline()
+        strict: Any = csv.reader(stream, delimiter=layout.separator, skipinitialspace=True, strict=True)
+        begins = layout.skip + 1
+        try:
+            for _ in strict:
+                begins = layout.skip + strict.line_num + 1
+        except csv.Error as error:
+            if "end of data" in str(error):
+                raise InvalidDataError(
+                    f"line {begins} of {path} opens a quote that is never closed, so that all lines after it are one "
+                    "cell; correct the line"
+                ) from error
 
 
 def _ragged_line_error(path: Path, number: int, found: int, layout: TextLayout) -> str:

@@ -15,10 +15,16 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a", "?", "-", "."})
+MISSING = frozenset(
+    {"", "na", "n/a", "n.a.", "n.a", "nan", "null", "none", "nil", "nd", "n.d.", "missing", "<na>", "?", ".", "*"}
+    | {"-", "--", "---", "–", "—", "#n/a", "#na", "#null!", "#div/0!", "#value!", "#ref!", "#num!", "#name?"}
+)
 """Cells that stand for nothing, in small letters."""
 
 POINT, COMMA = ".", ","
+_MINUS = "−"
+"""The minus sign that typesetters and some spreadsheets write, U+2212."""
+
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+|\d+)([eE][+-]?\d+)?")
 _MONEY = "$€£¥₹"
 _FIRST_CELLS = 50
@@ -42,6 +48,7 @@ def number_of(cell: str, missing: frozenset[str] = MISSING) -> float | None:
     word = cell.strip()
     if word.lower() in missing:
         return np.nan
+    word = word.replace(_MINUS, "-")
     if "_" in word:  # Python reads 1_000 as a thousand; in a table it is a name
         return None
     if "," in word and _DECIMAL_COMMA.fullmatch(word):
@@ -63,9 +70,11 @@ def plain_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray |
 
 
 def _lenient_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
-    """(n,) cells as numbers where words for missing cells are spelt freely; None where any is text."""
+    """(n,) cells as numbers where words for missing cells and minus signs are written freely; None for text."""
     try:
-        return np.array([np.nan if cell.strip().lower() in missing else float(cell) for cell in cells])
+        return np.array(
+            [np.nan if cell.strip().lower() in missing else float(cell.replace(_MINUS, "-")) for cell in cells]
+        )
     except ValueError:
         return None
 
@@ -101,7 +110,9 @@ class NumberMarks:
 
     def look(self, cells: Sequence[str]) -> None:
         """Look at some more cells, of which all are numbers."""
-        self.point = self.point or next((cell for cell in cells if POINT in cell), "")
+        # Words for nothing may have points too, such as n.a., but no digit.
+        points = (cell for cell in cells if POINT in cell and any(map(str.isdigit, cell)))
+        self.point = self.point or next(points, "")
         commas = [cell for cell in cells if COMMA in cell]
         self.comma = self.comma or next(iter(commas), "")
         self.decimal = self.decimal or not all(map(is_ambiguous, commas))

@@ -19,10 +19,28 @@ import numpy as np
 import scipy.sparse
 
 from prinfold._typing import FloatArray
-from prinfold.cli.tables.delimited import read_delimited
+from prinfold.cli.tables.delimited import (
+    SpooledText,
+    TextCells,
+    complete_names,
+    layout_notes,
+    number_repeats,
+    read_delimited,
+    read_sheet_cells,
+    spool_delimited,
+)
 from prinfold.cli.tables.number_formats import AmbiguousError, all_missing, has_mark, numbers_with_marks
-from prinfold.cli.tables.sampling import Draw, draw_parquet
-from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError, import_optional, join_names
+from prinfold.cli.tables.sampling import Draw, draw_arrow, draw_parquet, is_large
+from prinfold.cli.tables.workbooks import read_sheet, title_rows
+from prinfold.exceptions import (
+    DataNotFoundError,
+    InvalidDataError,
+    MissingExtraError,
+    import_optional,
+    join_names,
+    quantity,
+)
+from prinfold.loops import Meter
 
 _MOST_CELLS = 10**8
 """Of a sparse table that is filled in: 0.8 GB."""
@@ -47,7 +65,8 @@ class FileTable:
     ``measured`` are the columns that a surface may run through; others, as those of cells in a file of single cells,
     can only be labels or names. ``named`` tells whether the file has names of its own, ``lines`` where rows are in it.
     ``unclear`` says of columns of text why they cannot be read as the numbers that they seem to be.
-    Where only some rows were drawn, ``whole`` is how many there are.
+    Where only some rows were drawn, ``whole`` is how many there are, and a large text file is ``spooled``. The columns
+    of an ``embedding`` of cells have one scale.
     """
 
     path: Path
@@ -58,6 +77,15 @@ class FileTable:
     lines: Any = None
     unclear: Mapping[str, str] = field(default_factory=dict)
     whole: int | None = None
+    embedding: bool = False
+    spooled: SpooledText | None = None
+
+    @property
+    def rows_file(self) -> Path | None:
+        """The file that rows are read from block by block; None where that cannot be done."""
+        if self.spooled is not None:
+            return self.spooled.path
+        return self.path if self.path.name.lower().endswith((".parquet", ".pq")) else None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -157,6 +185,10 @@ def _explain_errors(path: Path) -> Iterator[None]:
 
 
 def _from_text(path: Path, reading: Reading) -> FileTable:
+    if reading.draw is not None and reading.decimal is None and is_large(path):
+        spooled = _spooled(path, reading, reading.draw)
+        if spooled is not None:
+            return spooled
     found = read_delimited(
         path,
         separator=reading.separator,
@@ -165,7 +197,53 @@ def _from_text(path: Path, reading: Reading) -> FileTable:
         decimal=reading.decimal,
         draw=reading.draw,
     )
-    names, notes = _number_repeats(_complete_names(found.names, len(found.columns)))
+    return _table_of_cells(path, found, reading)
+
+
+def _spooled(path: Path, reading: Reading, draw: Draw) -> FileTable | None:
+    """Some rows of a large text file, which is turned into an Arrow file on the way; None where that cannot be done."""
+    with Meter(f"Reading {path.name}", path.stat().st_size) as meter:
+        found = spool_delimited(
+            path, separator=reading.separator, header=reading.header, missing=reading.missing, tell=meter.tell
+        )
+    if found is None:
+        return None
+    some = _table_of_arrow(path, draw_arrow(found.path, found.n_rows, draw))
+    if _holds_marked_numbers(some, reading):
+        return None  # as numbers they are read by our own reader alone
+    notes = (*layout_notes(named=found.named, commas=found.comma), *some.notes)
+    whole = found.n_rows if found.n_rows > len(some) else None
+    return replace(some, notes=notes, named=found.named, whole=whole, spooled=found)
+
+
+def _holds_marked_numbers(table: FileTable, reading: Reading) -> bool:
+    """Whether a column of text is one of numbers with marks, such as percents or thousands."""
+    try:
+        found = [
+            numbers_with_marks(cells, all_missing(reading.missing), reading.decimal)
+            for cells in table.columns.values()
+            if cells.dtype == object
+        ]
+    except AmbiguousError:
+        return True
+    return any(each is not None for each in found)
+
+
+def _from_workbook(path: Path, reading: Reading) -> FileTable:
+    rows, notes = read_sheet(path, reading.array)
+    above = title_rows(rows)
+    if above:
+        notes.append(f"{quantity(above, 'row')} above the table {'was' if above == 1 else 'were'} left out")
+    found = read_sheet_cells(
+        path, rows[above:], header=reading.header, missing=reading.missing, decimal=reading.decimal
+    )
+    table = _table_of_cells(path, found, reading)
+    return replace(table, notes=(*notes, *table.notes), lines=None)
+
+
+def _table_of_cells(path: Path, found: TextCells, reading: Reading) -> FileTable:
+    """A table of cells that were read as text: numbers with marks are numbers, and every column has a name."""
+    names, notes = number_repeats(complete_names(found.names, len(found.columns)))
     columns = dict(zip(names, found.columns, strict=True))
     unclear: dict[str, str] = {}
     for j, name in enumerate(names):
@@ -256,7 +334,7 @@ def _table_of_array(
     matrix = np.asarray(array[:, None] if array.ndim == 1 else array, dtype=np.float64)
     if matrix.shape[1] == 0:
         raise InvalidDataError(f"{path} holds an array of shape {array.shape}, in which there is no column")
-    found, notes = _number_repeats(_complete_names(names, matrix.shape[1]))
+    found, notes = number_repeats(complete_names(names, matrix.shape[1]))
     columns: dict[str, Any] = {name: matrix[:, j] for j, name in enumerate(found)}
     columns |= {name: _plain(each) for name, each in others.items() if name not in columns}
     return FileTable(path, columns, tuple(found), names is not None, (*said, *notes))
@@ -273,30 +351,6 @@ def _plain(values: Any) -> Any:
 def _word(value: Any) -> str | None:
     nothing = value is None or (isinstance(value, float) and np.isnan(value))
     return None if nothing else value if isinstance(value, str) else str(value)
-
-
-def _complete_names(names: Sequence[str] | None, width: int) -> list[str]:
-    given = [""] * width if names is None else list(names)
-    if len(given) != width:
-        raise InvalidDataError(
-            f"there are {len(given)} names for {width} columns; is the separator right (--separator)?"
-        )
-    return [name or f"column {j + 1}" for j, name in enumerate(given)]
-
-
-def _number_repeats(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Names of which none comes twice, and what is to be said of that."""
-    found: list[str] = []
-    notes = []
-    for name in names:
-        other, count = name, 1
-        while other in found or (other != name and other in names):
-            count += 1
-            other = f"{name} ({count})"
-        if other != name:
-            notes.append(f"several columns are called {name!r}; one of them is {other!r} here")
-        found.append(other)
-    return found, notes
 
 
 # ---------------------------------------------------------------------------------------------------- Arrow and AnnData
@@ -322,7 +376,7 @@ def _from_arrow(path: Path, reading: Reading) -> FileTable:
 
 
 def _table_of_arrow(path: Path, table: Any) -> FileTable:
-    names, notes = _number_repeats(_complete_names(table.column_names, table.num_columns))
+    names, notes = number_repeats(complete_names(table.column_names, table.num_columns))
     if not names:
         raise InvalidDataError(f"{path} has no column")
     columns = {name: _column_of_arrow(table.column(j)) for j, name in enumerate(names)}
@@ -362,7 +416,8 @@ def _from_h5ad(path: Path, reading: Reading) -> FileTable:
     others["obs_names"] = np.array([str(each) for each in data.obs_names], dtype=object)
     elsewhere = [*data.layers, *data.obsm]
     notes = [f"the table is X; --array takes one of {join_names(elsewhere)} instead"]
-    return _table_of_array(path, dense, names, others, notes if elsewhere and not reading.array else [])
+    made = _table_of_array(path, dense, names, others, notes if elsewhere and not reading.array else [])
+    return replace(made, embedding=wanted in data.obsm and wanted not in data.layers and wanted != "X")
 
 
 def _numbers_if_all(values: Any) -> Any:
@@ -390,13 +445,15 @@ READERS: dict[str, Callable[[Path, Reading], FileTable]] = {
     ".npy": _from_npy,
     ".npz": _from_npz,
     ".h5ad": _from_h5ad,
+    ".xlsx": _from_workbook,
+    ".xlsm": _from_workbook,
+    ".xlsb": _from_workbook,
+    ".xls": _from_workbook,
+    ".ods": _from_workbook,
 }
 """End of a file's name → how it is read; anything else is tried as text."""
 
 _OTHERS = {
-    ".xlsx": "a workbook; save the sheet as CSV",
-    ".xls": "a workbook; save the sheet as CSV",
-    ".ods": "a workbook; save the sheet as CSV",
     ".json": "JSON; write its rows as CSV or Parquet",
     ".prinfold": "a model and not a table; name the table that its rows are in",
     ".pkl": "a pickle, which may run code when it is read; write the table as CSV, Parquet or .npy",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.cli.tables.columns import name_columns
 from prinfold.cli.tables.number_formats import MISSING
 from prinfold.cli.tables.reading import FileTable
 from prinfold.exceptions import InvalidDataError, MissingExtraError, quantity
@@ -60,7 +61,17 @@ class ChosenCells:
         if self.matrix is None:
             return _frame({name: self.table.columns[name][index] for name in self.names})
         block = self.matrix[index]
-        return NamedBlock.of(block, self.names) if self.table.named else block
+        return NamedBlock.of(block, self.names, self.labels(index)) if self.table.named else block
+
+    def labels(self, index: IntArray) -> Callable[[int], str]:
+        """Words for one of some rows: its name, where a column has one for each, and its place in the file."""
+
+        def label(row: int) -> str:
+            place = self.table.place(int(index[row]))
+            names = name_columns(self.table, self.names)
+            return f"{self.table.columns[names[0]][index[row]]!r} ({place})" if names else place
+
+        return label
 
 
 def select_rows(cells: ChosenCells, policy: str, *, takes_gaps: bool, method: str) -> tuple[IntArray, list[str]]:

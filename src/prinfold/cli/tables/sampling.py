@@ -11,11 +11,15 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from prinfold._typing import IntArray
+from prinfold.cli.tables.arrow_text import has_arrow
 
 T = TypeVar("T")
 
 LARGE = 100_000_000
 """Cells of a Parquet file from which on it is read block by block where the method can, and else in part."""
+
+LARGE_TEXT = 200_000_000
+"""Bytes of a text file from which on it is turned into an Arrow file, which is read in the same way."""
 
 LOOKED_AT = 100_000
 """Rows of such a file by which columns and scaling are chosen."""
@@ -48,8 +52,13 @@ class Draw(NamedTuple):
 
 
 def is_large(path: Path) -> bool:
-    """Whether a table is better read in blocks; only Parquet tells without being read."""
-    if path.suffix.lower() not in {".parquet", ".pq"} or not path.is_file():
+    """Whether a table is better read in blocks: Parquet tells by its cells, text by its bytes."""
+    name = path.name.lower()
+    if not path.is_file() or not has_arrow():
+        return False
+    if name.endswith((".csv", ".tsv", ".txt", ".tab", ".dat")):
+        return path.stat().st_size > LARGE_TEXT
+    if not name.endswith((".parquet", ".pq")):
         return False
     try:
         meta = import_module("pyarrow.parquet").read_metadata(path)
@@ -60,11 +69,25 @@ def is_large(path: Path) -> bool:
 
 def draw_parquet(path: Path, draw: Draw) -> tuple[Any, int]:
     """Some rows of a Parquet file as an Arrow table, never holding all of them, and how many there are."""
-    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    file = parquet.ParquetFile(path)
-    places, start, parts = draw.places(file.metadata.num_rows), 0, []
-    for batch in file.iter_batches(_BATCH):
+    file = import_module("pyarrow.parquet").ParquetFile(path)
+    n_rows = file.metadata.num_rows
+    return _draw_batches(file.iter_batches(_BATCH), file.schema_arrow, n_rows, draw), n_rows
+
+
+def draw_arrow(path: Path, n_rows: int, draw: Draw) -> Any:
+    """The same of an Arrow file of so many rows."""
+    arrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
+    with arrow.OSFile(str(path)) as stream:
+        file = ipc.open_file(stream)
+        batches = (file.get_batch(i) for i in range(file.num_record_batches))
+        return _draw_batches(batches, file.schema, n_rows, draw)
+
+
+def _draw_batches(batches: Iterable[Any], schema: Any, n_rows: int, draw: Draw) -> Any:
+    arrow = import_module("pyarrow")
+    places, start, parts = draw.places(n_rows), 0, []
+    for batch in batches:
         within = places[(places >= start) & (places < start + batch.num_rows)] - start
         parts.append(batch.take(arrow.array(within)))
         start += batch.num_rows
-    return arrow.Table.from_batches(parts, schema=file.schema_arrow), start
+    return arrow.Table.from_batches(parts, schema=schema)

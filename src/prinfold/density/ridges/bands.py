@@ -18,6 +18,7 @@ from prinfold._typing import FloatArray, RandomState
 from prinfold.density.bandwidths import effective_number
 from prinfold.density.ridges.mean_shift import Flow, Status
 from prinfold.exceptions import InvalidParameterError
+from prinfold.validation.memory import check_draws
 
 MakeFlow: TypeAlias = Callable[[FloatArray, FloatArray], Flow]
 """The way to the ridge of a density on rows (n, D) with weights (n,)."""
@@ -26,6 +27,10 @@ MakeFlow: TypeAlias = Callable[[FloatArray, FloatArray], Flow]
 _TOL, _MAX_ITER = 1e-3, 200
 """Tolerance and most steps: a thousandth of a bandwidth is little beside a band, and a point that is still on its way
 after so many steps is on no ridge."""
+
+
+_NOISE_BANDWIDTHS = 0.2
+"""Bandwidths of the noise on rows drawn for a band: without it the rows' own clumps hold the ridge too firmly."""
 
 
 class ResampledRows(NamedTuple):
@@ -78,6 +83,14 @@ def sort_rows(rows: FloatArray, weight: FloatArray) -> ResampledRows:
     """Rows sorted by their columns, so that draws do not depend on the order in which rows came."""
     order = np.lexsort(rows.T[::-1])
     return ResampledRows(rows[order], weight[order])
+
+
+def observed_rows(sample: ResampledRows, flow: Flow) -> ResampledRows:
+    """The drawn rows without those that noise has taken beyond the mask."""
+    if flow.edge is None:
+        return sample
+    inside = ~flow.edge.outside(sample.rows)
+    return ResampledRows(sample.rows[inside], sample.weight[inside]) if inside.any() else sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +153,8 @@ def ridge_bands(
     make_flow : callable
         ``make_flow(rows, weight)`` makes the way to the ridge of the density on other rows, with the same bandwidth.
     draw : callable, default=None
-        ``draw(rows, weight, rng)`` gives rows and weights drawn anew; None is :class:`FromRows`.
+        ``draw(rows, weight, rng)`` gives rows and weights drawn anew; None is :class:`FromDensity` with noise of a
+        fifth of the median bandwidth.
     n_samples : int, default=100
         Samples R.
     level : float, default=0.9
@@ -153,19 +167,20 @@ def ridge_bands(
     RidgeBands
         Radii and how often each point is found again.
     """
-    if n_samples < 1:
-        raise InvalidParameterError(f"n_samples must be at least 1, got {n_samples!r}")
+    check_draws(n_samples, len(points), "n_samples", least=1)
     if not 0.0 < level < 1.0:
         raise InvalidParameterError(f"level must be a share between 0 and 1, got {level!r}")
-    generator, draw = np.random.default_rng(rng), FromRows() if draw is None else draw
-    given = sort_rows(rows, weight)
+    generator, given = np.random.default_rng(rng), sort_rows(rows, weight)
+    flow = make_flow(given.rows, given.weight)
+    if draw is None:
+        draw = FromDensity(_NOISE_BANDWIDTHS * float(np.median(flow.density.length(given.rows))))
     distance = np.full((n_samples, len(points)), np.inf)
     for each in distance:
-        found = coarse_flow(make_flow(*draw(given.rows, given.weight, generator)))(points)
+        sample = observed_rows(draw(given.rows, given.weight, generator), flow)
+        found = coarse_flow(make_flow(*sample))(points)
         there = found.status == Status.CONVERGED
         each[there] = np.linalg.norm(found.points[there] - points[there], axis=1)
-    length = make_flow(given.rows, given.weight).density.length(points)
-    return RidgeBands(points, distance, length, level)
+    return RidgeBands(points, distance, flow.density.length(points), level)
 
 
 def coarse_flow(flow: Flow) -> Flow:
@@ -174,6 +189,9 @@ def coarse_flow(flow: Flow) -> Flow:
 
 
 def _quantile(distance: FloatArray, level: float) -> FloatArray:
-    """(m,) the smallest distance that a share ``level`` of (R, m) does not exceed; inf is a distance, too."""
-    at = min(int(np.ceil(level * len(distance))), len(distance)) - 1
+    """(m,) of R distances the k-th smallest, k = ⌈level (R + 1)⌉, or the largest; inf is a distance, too.
+
+    One more distance of the same kind is below the k-th of R with probability k / (R + 1).
+    """
+    at = min(int(np.ceil(level * (len(distance) + 1))), len(distance)) - 1
     return np.asarray(np.partition(distance, max(at, 0), axis=0)[max(at, 0)])

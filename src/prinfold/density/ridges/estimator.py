@@ -14,10 +14,11 @@ from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.base.callbacks import with_callbacks
 from prinfold.base.file_requirements import TRAINING, require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.roots import ROOT
 from prinfold.base.unique_rows import Unique, unique_rows
 from prinfold.density.densities import STORED_BANDWIDTH
 from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe, EstimatedDensity
-from prinfold.density.ridges.coordinates import Coordinates, make_coordinates
+from prinfold.density.ridges.coordinates import Coordinates, RidgeCoordinates, make_coordinates
 from prinfold.density.ridges.mean_shift import (
     STARTS,
     STEPS,
@@ -30,6 +31,7 @@ from prinfold.density.ridges.mean_shift import (
     select_ridge_rows,
 )
 from prinfold.density.ridges.normals import NORMALS
+from prinfold.density.ridges.significance import ridge_pieces
 from prinfold.density.ridges.verbs import RidgeVerbs
 from prinfold.density.row_spaces import SPACES, RowSpace
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, Message, warn_caller
@@ -37,9 +39,8 @@ from prinfold.files import storable
 from prinfold.files.kinds import ANY, Kinds, number, numbers, part, record_of, whole_numbers
 from prinfold.geometry.projection import Projection
 from prinfold.latent import LatentSpace
-from prinfold.loops import Arrived, Outcome, StopReason, run_fixed_point
+from prinfold.loops import Arrived, Listeners, Outcome, StopReason, run_fixed_point
 from prinfold.rows.rows import blas_on_one_thread
-from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
@@ -62,16 +63,26 @@ _WARN_MOVING_SHARE = 0.01
 _WARN_LOST_SHARE = 0.5
 """Share of the rows that end on no ridge from which on a warning is given."""
 
+_MOST_COLUMNS = 5
+"""Columns from which on a warning is given that a density of so many is uncertain."""
+
+_WARN_PIECES, _WARN_LARGEST_SHARE = 10, 0.5
+"""Pieces of a ridge beyond which a warning is given, where none of them holds this share of the points."""
+
 
 class _LazyCoordinates:
     """Coordinates on a ridge, made when first needed; what holds this does not change meanwhile."""
 
-    def __init__(self, flow: Flow, ridge: FlowResult, min_length: float) -> None:
-        self.flow, self.ridge, self.min_length = flow, ridge, min_length
+    def __init__(self, flow: Flow, ridge: FlowResult, min_length: float, min_support: float) -> None:
+        self.flow, self.ridge, self.min_length, self.min_support = flow, ridge, min_length, min_support
 
     @cached_property
+    def made(self) -> RidgeCoordinates:
+        return make_coordinates(self.flow, self.ridge, self.min_length, self.min_support)
+
+    @property
     def coordinates(self) -> Coordinates:
-        return make_coordinates(self.flow, self.ridge, self.min_length)
+        return self.made.coordinates
 
 
 class _RidgeProblem(NamedTuple):
@@ -118,6 +129,10 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         Least :attr:`ridgeness <prinfold.density.ridges.mean_shift.FlowResult.ridgeness>` of a point that is kept.
     min_length : float, default=3.0
         Length in bandwidths up to which a branch that leads nowhere is left out, where the ridge is a curve.
+    min_support : float, default=0.8
+        Least :attr:`branch_support_` of a branch that is kept, as a share of the mean of all by length, where the ridge
+        is a curve; 0 keeps all branches.
+    {root.graph}
     {max_iter, default=500}
     tol : float, default=1e-7
         Length in bandwidths of a step of mean shift across the ridge below which a row has arrived; 0 never stops
@@ -138,6 +153,11 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         length 1.
     graph_ : RidgeGraph
         Branches, ends and junctions, where the ridge is a curve.
+    branch_support_ : ndarray of shape (B,)
+        How sure each branch is, from 0 to 1: the share of samples drawn from densities up to twice as wide whose ridge
+        runs there too, as a mean over the branch. NaN where rows cannot be drawn anew.
+    n_branches_found_ : int
+        Branches before those with little support were left out.
     space_ : Flat or Globe
         The space that rows lie in.
     status_ : ndarray of shape (n,)
@@ -147,6 +167,10 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         Coordinates on the ridge: branches of a graph, or a chart.
     min_length_ : float
         What ``min_length`` was.
+    min_support_ : float
+        What ``min_support`` was.
+    root_ : ndarray of shape (C,)
+        Coordinate at which time begins in each component; empty where no root was given.
     n_iter_ : int
         Steps of the row that took most.
     converged_ : bool
@@ -187,8 +211,11 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         ),
         "status_": whole_numbers("rows", least=0),
         "min_length_": number,
+        "min_support_": number,
+        "root_": numbers("C"),
         **TRAINING,
     }
+    _added: ClassVar[dict[str, Any]] = {"min_support_": 0.0, "root_": np.empty(0)}
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1),
         "bandwidth": BANDWIDTH,
@@ -201,6 +228,8 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         "min_density": Constraint(lambda v: real(0).test(v) and v < 1, "a share of at least 0 and below 1"),
         "min_gap": real(0),
         "min_length": real(0),
+        "min_support": Constraint(lambda v: real(0).test(v) and v <= 1, "a share from 0 to 1"),
+        "root": ROOT,
         "max_iter": integer(0),
         "tol": real(0),
         "random_state": random_state,
@@ -212,6 +241,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     places_: FlowResult
     status_: IntArray
     min_length_: float
+    min_support_: float
     _model: _LazyCoordinates
 
     def __init__(
@@ -228,6 +258,8 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         min_density: float = 0.0,
         min_gap: float = 0.05,
         min_length: float = 3.0,
+        min_support: float = 0.8,
+        root: Any = None,
         max_iter: int = 500,
         tol: float = 1e-7,
         random_state: Any = None,
@@ -244,6 +276,8 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         self.min_density = min_density
         self.min_gap = min_gap
         self.min_length = min_length
+        self.min_support = min_support
+        self.root = root
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -251,7 +285,6 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the ridge.
@@ -280,7 +313,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         walk = partial(_run_flow, fit.flow, self._starts(fit))
         self._train_with_callbacks(table, partial(self._attributes, fit), walk)
         self._judge_weightless_rows(table, rows)
-        for words, category in self._warnings():
+        for words, category in [*self._warnings(), *self._place_root(table)]:
             warn_caller(words, category)
         return self
 
@@ -377,8 +410,9 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
             "places_": kept,
             "status_": np.append(found.status, np.int8(-1))[rows.unique_index] if from_data else found.status,
             "min_length_": float(self.min_length),
+            "min_support_": float(self.min_support),
             "n_features_in_": rows.rows.shape[1],
-            "_model": _LazyCoordinates(flow, kept, float(self.min_length)),
+            "_model": _LazyCoordinates(flow, kept, float(self.min_length), float(self.min_support)),
         }
 
     def _judge_weightless_rows(self, table: FloatArray, rows: Unique) -> None:
@@ -404,7 +438,40 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
             why = Status(kinds[counts.argmax()]).sentence
             others = Advice("bandwidth", words="try another {}"), Advice("n_components", words="another {}")
             found.append((Message(f"{words}. Mostly: {why}", *others), DegenerateWarning))
-        return found
+        return [*self._column_warnings(), *(found or self._piece_warnings())]
+
+    def _column_warnings(self) -> list[tuple[str, type[Warning]]]:
+        """A warning about a density of many columns."""
+        D = self.n_features_in_
+        if D <= _MOST_COLUMNS or self.density is not None:
+            return []
+        words = f"the table has {D} columns. In more than {_MOST_COLUMNS} a density is uncertain, and so is its ridge."
+        fewer = "reduce the columns first, for instance by PCA(3)"
+        return [(Message(words, fewer, *self._instead()), DegenerateWarning)]
+
+    def _piece_warnings(self) -> list[tuple[str, type[Warning]]]:
+        """A warning about a curve in many pieces, with the bandwidth that would join them."""
+        if self.flow_.dimension > 1:
+            return []
+        points = ridge_pieces(self.places_.points, self.flow_.density.length(self.places_.points))
+        if points.n <= _WARN_PIECES or points.largest_share >= _WARN_LARGEST_SHARE:
+            return []
+        # Points may be few where the ridge goes on, so that the graph is asked, which follows it.
+        lengths = self._model.made.pieces
+        share = float(lengths[0] / max(lengths.sum(), np.finfo(float).tiny))
+        if len(lengths) <= _WARN_PIECES or share >= _WARN_LARGEST_SHARE:
+            return []
+        words = (
+            f"the ridge falls into {len(lengths)} pieces, and the longest has {share:.0%} of its length. The kernels "
+            "may be too narrow to show what joins them."
+        )
+        h = self.bandwidth_ * points.joining_factor if np.ndim(self.bandwidth_) == 0 else np.nan
+        wider = Advice("bandwidth", float(f"{h:.3g}")) if np.isfinite(h) else Advice("bandwidth", words="raise {}")
+        return [(Message(words, wider, *self._instead()), DegenerateWarning)]
+
+    def _instead(self) -> tuple[str, ...]:
+        """Another method, where there is one for ridges of this dimension."""
+        return ("fit a PrincipalTree",) if self.flow_.dimension == 1 else ()
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
         return self._nearest(table).latent.astype(table.dtype, copy=False)
@@ -438,13 +505,13 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         check_parameters(self, self._constraints)
         require_parts({"a flow_ in the space_ of its columns": flows_in(self.flow_, self.space_, self.n_features_in_)})
         self.places_ = FlowResult(*self.places_)
-        self._model = _LazyCoordinates(self.flow_, self.places_, self.min_length_)
+        self._model = _LazyCoordinates(self.flow_, self.places_, self.min_length_, self.min_support_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "history_")
 
 
-def _run_flow(flow: Flow, starts: FloatArray, max_iter: int, tol: float, listeners: Any) -> Outcome[RidgeWalk]:
+def _run_flow(flow: Flow, starts: FloatArray, max_iter: int, tol: float, listeners: Listeners) -> Outcome[RidgeWalk]:
     """Carry rows to the ridge until all have come to rest: the way left may stay as it is for a step."""
     return run_fixed_point(
         lambda: RidgeWalk(flow, starts),

@@ -1,4 +1,4 @@
-"""A graph of ridges for other programs: NetworkX graphs, GeoJSON, tables of lines."""
+"""A graph of ridges for other programs: GeoJSON and tables of lines."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import csv
 import json
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.density.ridges.graph import RidgeGraph
-from prinfold.exceptions import InvalidParameterError, import_optional
+from prinfold.exceptions import InvalidParameterError
 from prinfold.files.atomic import whole_file, write_text
-
-if TYPE_CHECKING:
-    from networkx import MultiGraph
 
 
 class Line(NamedTuple):
@@ -57,35 +54,6 @@ def branch_lines(graph: RidgeGraph) -> list[Line]:
             )
         )
     return found
-
-
-def to_networkx(graph: RidgeGraph) -> MultiGraph:
-    """The graph with a node at each end and junction, and an edge for each branch.
-
-    A node has ``position`` (D,) and ``kind``: "end", "junction", or "loop" where a closed branch begins, which is an
-    edge from that node to itself. An edge has ``branch``, ``length``, ``arc_length``, ``points`` and ``log_density``.
-    Edges have no direction; their points run from the node that is named first in ``ends``.
-    """
-    made: MultiGraph = import_optional("networkx", "graph", "a NetworkX graph").MultiGraph()
-    for number, (position, degree) in enumerate(zip(_in_data_units(graph, graph.places), graph.degrees, strict=True)):
-        made.add_node(number, position=position, kind="junction" if degree > 2 else "end")
-    for line in branch_lines(graph):
-        start, end = line.start, line.end
-        if line.closed:
-            start = end = made.number_of_nodes()
-            made.add_node(start, position=line.points[0], kind="loop")
-        made.add_edge(
-            start,
-            end,
-            key=line.branch,
-            branch=line.branch,
-            ends=(start, end),
-            length=line.length,
-            arc_length=line.arc_length,
-            points=line.points,
-            log_density=line.log_density,
-        )
-    return made
 
 
 def to_geojson(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from prinfold.geometry.curves import EvenCurve, by_arc_length
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.latent.arc_length_curves import Strands
+from prinfold.latent.branch_graph import BranchGraph
 from prinfold.validation.settings import nothing
 
 _KNOT_STEPS = 0.5
@@ -105,7 +107,17 @@ class RidgeGraph(Strands):
         globe: Globe | None = None,
     ) -> RidgeGraph:
         """The graph whose branches are smooth curves along paths of nodes, which meet in the nodes that they share."""
-        branches = _branches(nodes, paths)
+        return cls.joined(nodes, make_branches(nodes, paths), log_density, globe)
+
+    @classmethod
+    def joined(
+        cls,
+        nodes: Net,
+        branches: list[Branch],
+        log_density: Callable[[FloatArray], FloatArray],
+        globe: Globe | None = None,
+    ) -> RidgeGraph:
+        """The graph of branches, which meet in the nodes that their paths share."""
         places, ends = _end_points(nodes, branches)
         latent = Branches(
             np.array([branch.curve.length for branch in branches]),
@@ -133,7 +145,12 @@ class RidgeGraph(Strands):
     @property
     def degrees(self) -> IntArray:
         """(V,) how many branches begin or end at each place: 1 at an end, 3 or more at a junction."""
-        return np.bincount(self.ends[self.ends >= 0], minlength=len(self.places))
+        return self.network.degrees
+
+    @cached_property
+    def network(self) -> BranchGraph:
+        """The branches and the places that they join, with ways along them."""
+        return BranchGraph(self.latent, self.ends)
 
     # ------------------------------------------------------------------------------- plumbing
 
@@ -152,7 +169,7 @@ class RidgeGraph(Strands):
 # ------------------------------------------------------------------------------------ from paths to branches
 
 
-class _Branch(NamedTuple):
+class Branch(NamedTuple):
     """A path of nodes, whether it is closed, and the smooth curve through it."""
 
     path: Path
@@ -160,13 +177,13 @@ class _Branch(NamedTuple):
     curve: EvenCurve
 
 
-def _branches(nodes: Net, paths: list[Path]) -> list[_Branch]:
+def make_branches(nodes: Net, paths: list[Path]) -> list[Branch]:
     """Branches with direction and smooth curve, longest first."""
-    count, found = degrees(paths), list[_Branch]()
+    count, found = degrees(paths), list[Branch]()
     for path in paths:
         closed = len(path) > 1 and path[0] == path[-1] and count[path[0]] == 2
         way = _orient_path(nodes, path, closed)
-        found.append(_Branch(way, closed, _curve(nodes, way, closed)))
+        found.append(Branch(way, closed, _curve(nodes, way, closed)))
     return sorted(found, key=lambda branch: (-branch.curve.length, branch.path))
 
 
@@ -194,7 +211,7 @@ def _curve(nodes: Net, path: Path, closed: bool) -> EvenCurve:
     return by_arc_length(points, _KNOT_STEPS * STEP * float(np.median(nodes.length[path])), closed)
 
 
-def _end_points(nodes: Net, branches: list[_Branch]) -> tuple[FloatArray, IntArray]:
+def _end_points(nodes: Net, branches: list[Branch]) -> tuple[FloatArray, IntArray]:
     """(V, D) places where branches begin and end, and (B, 2) which of these are the ends of each branch."""
     ends = [(path[0], path[-1]) for path, closed, _ in branches if not closed]
     number = {node: i for i, node in enumerate(sorted({end for pair in ends for end in pair}))}

@@ -126,7 +126,7 @@ def _along_chains(nodes: Net, links: Adjacency) -> tuple[IntArray, FloatArray]:
     for number, path in enumerate(paths(links, np.arange(len(links)))):
         inner = path[:-1] if len(path) > 1 and path[0] == path[-1] else path
         chain[inner] = number
-        place[inner] = np.concatenate([[0.0], np.cumsum(_steps(nodes, inner))])
+        place[inner] = np.concatenate([[0.0], np.cumsum(path_steps(nodes, inner))])
     return chain, place
 
 
@@ -193,7 +193,8 @@ def paths(links: Adjacency, wanted: IntArray) -> list[Path]:
     return found
 
 
-def _steps(nodes: Net, path: Path) -> FloatArray:
+def path_steps(nodes: Net, path: Path) -> FloatArray:
+    """Distances between the nodes of a path, one after another."""
     return np.asarray(np.linalg.norm(np.diff(nodes.points[path], axis=0), axis=1))
 
 
@@ -202,7 +203,7 @@ def path_length(nodes: Net, path: Path) -> float:
     if len(path) < 2:
         return 0.0
     length = nodes.length[path]
-    return float((_steps(nodes, path) / (0.5 * (length[1:] + length[:-1]))).sum())
+    return float((path_steps(nodes, path) / (0.5 * (length[1:] + length[:-1]))).sum())
 
 
 def simplify(

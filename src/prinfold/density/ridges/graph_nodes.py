@@ -66,7 +66,7 @@ def make_net(flow: Flow, ridge: FlowResult) -> Net:
 
 def thin_net(nodes: Net, apart: float = 1.0) -> Net:
     """Nodes at least ``apart`` steps from one another, densest first, none of the others farther from one of them."""
-    return nodes.only(_spread_nodes(nodes, apart))
+    return nodes.only(spread_nodes(nodes, apart))
 
 
 def grow_net(flow: Flow, nodes: Net) -> Net:
@@ -125,7 +125,7 @@ def _advance(flow: Flow, nodes: Net, fronts: _Fronts) -> tuple[Net, _Fronts]:
     right &= found.log_density > fronts.began + log(BRIDGE_DENSITY_SHARE)
     right[right] = _are_apart(nodes, found.points[right], 0.5 * step[right])
     new, delta, began = _net_of(flow, found.only(right), given=False), delta[right], fronts.began[right]
-    kept = _spread_nodes(new, 0.5)  # two fronts may have met
+    kept = spread_nodes(new, 0.5)  # two fronts may have met
     direction = delta[kept] / np.linalg.norm(delta[kept], axis=1, keepdims=True)
     return nodes + new.only(kept), _Fronts(len(nodes.points) + np.arange(len(kept)), direction, began[kept])
 
@@ -137,7 +137,7 @@ def _are_apart(nodes: Net, points: FloatArray, radius: FloatArray) -> BoolArray:
     return np.asarray(cKDTree(nodes.points).query(points)[0]) >= radius
 
 
-def _spread_nodes(nodes: Net, apart: float) -> IntArray:
+def spread_nodes(nodes: Net, apart: float) -> IntArray:
     """Indices of nodes that are ``apart`` steps from one another, densest first.
 
     Each covers a ball around it. A point lies in few of them, so that the work is about linear in all points.

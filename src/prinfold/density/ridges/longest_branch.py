@@ -23,7 +23,7 @@ def ridge_path(X: FloatArray, weight: FloatArray) -> FloatArray:
         words = "a start from the ridge needs two columns or more, but there is 1"
         raise InvalidDataError(Message(words, Advice("init", "pca")))
     space = SPACES["flat"](X)
-    made = DensityRecipe(None, "auto", None, None).make(X, weight, 1, space)
+    made = DensityRecipe(None, "wide_likelihood", None, None).make(X, weight, 1, space)
     flow = Flow(
         made.density,
         1,

@@ -21,12 +21,13 @@ from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
 from prinfold.files import save, storable
 from prinfold.files.kinds import Kinds, numbers, part, whole_numbers
 from prinfold.rows.rows import blas_on_one_thread
-from prinfold.validation.failures import name_failures
+from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, integer, one_of, random_state, real
 from prinfold.validation.tables import check_table, check_weight, forget
 
 
+@gate_verbs
 @fill_parameter_docs
 @storable
 class ModeClustering(ClusterMixin, BaseEstimator):
@@ -152,7 +153,6 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         self.tol = tol
         self.random_state = random_state
 
-    @name_failures
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the modes, and the rows that belong to them.
 

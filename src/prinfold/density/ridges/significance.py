@@ -14,7 +14,8 @@ reach that are drawn from the rows with wide noise, so that nothing is left of r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, pi
+from math import inf, log, pi
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_matrix
@@ -25,15 +26,22 @@ from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.bandwidths import effective_number
 from prinfold.density.densities import resampled
-from prinfold.density.ridges.bands import FromDensity, MakeFlow, ResampledRows, coarse_flow, sort_rows
+from prinfold.density.ridges.bands import FromDensity, MakeFlow, coarse_flow, observed_rows, sort_rows
 from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import InvalidDataError
+from prinfold.validation.memory import check_draws
 
 _NOISE_BANDWIDTHS = 4.0
 """Bandwidths of the noise on rows drawn for the comparison."""
 
 _CELL_BANDWIDTHS = 0.125
 """Bandwidths across a cell in which one point stands for all where points are chained."""
+
+_PIECE_BANDWIDTHS, _JOINED_SHARE = 2.0, 0.9
+"""Bandwidths of a step within a piece of a ridge, and the share of all points in one that is as good as whole."""
+
+_JOINING_FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0)
+"""Bandwidths of a step that are tried in turn, until the pieces of a ridge are joined."""
 
 _MOST_STARTS = 400
 """Most rows of a sample that are carried to its ridge."""
@@ -129,8 +137,7 @@ def ridge_significance(
     RidgeSignificance
         p-values of points and branches.
     """
-    if n_samples < 1:
-        raise InvalidParameterError(f"n_samples must be at least 1, got {n_samples!r}")
+    check_draws(n_samples, len(ridge.points), "n_samples", least=1)
     if branch is not None and np.shape(branch) != (len(ridge.points),):
         raise InvalidDataError(
             f"there must be a branch for each of the {len(ridge.points)} points, got shape {np.shape(branch)}"
@@ -142,7 +149,7 @@ def ridge_significance(
     branch = chain_points(ridge.points, flow.density.length(ridge.points)) if branch is None else np.asarray(branch)
     chance, largest = [], np.zeros(n_samples)
     for i in range(n_samples):
-        sample = _observed_rows(draw(given.rows, given.weight, generator), flow)
+        sample = observed_rows(draw(given.rows, given.weight, generator), flow)
         other = coarse_flow(make_flow(*sample))
         found = other(sample.rows[evenly_by_radius(*sample, _MOST_STARTS)])
         found = found.only(found.status == Status.CONVERGED)
@@ -150,14 +157,6 @@ def ridge_significance(
         groups = chain_points(found.points, other.density.length(found.points))
         largest[i] = _medians(chance[-1], groups).max(initial=0.0)
     return RidgeSignificance(strength(ridge, flow, n), branch, tuple(chance), largest)
-
-
-def _observed_rows(sample: ResampledRows, flow: Flow) -> ResampledRows:
-    """The drawn rows without those that noise has taken beyond the mask."""
-    if flow.edge is None:
-        return sample
-    inside = ~flow.edge.outside(sample.rows)
-    return ResampledRows(sample.rows[inside], sample.weight[inside]) if inside.any() else sample
 
 
 def chain_points(points: FloatArray, length: FloatArray) -> IntArray:
@@ -173,6 +172,29 @@ def chain_points(points: FloatArray, length: FloatArray) -> IntArray:
     pairs = cKDTree(points[first]).query_pairs(reach, output_type="ndarray")
     joined = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(first), len(first)))
     return np.asarray(connected_components(joined, directed=False)[1])[inverse.reshape(-1)]
+
+
+class RidgePieces(NamedTuple):
+    """Pieces of a ridge whose points are chained by steps within two bandwidths, as far as a graph joins ends.
+
+    ``n`` of them, the largest with ``largest_share`` of the points; with kernels ``joining_factor`` times as wide the
+    largest would hold nine tenths (inf where no factor up to 4 does that).
+    """
+
+    n: int
+    largest_share: float
+    joining_factor: float
+
+
+def ridge_pieces(points: FloatArray, length: FloatArray) -> RidgePieces:
+    """The pieces of ridge points (m, D) with bandwidths (m,)."""
+
+    def sizes(factor: float) -> IntArray:
+        return np.bincount(chain_points(points, _PIECE_BANDWIDTHS * factor * length))
+
+    count = sizes(1.0)
+    joining = (factor for factor in _JOINING_FACTORS if sizes(factor).max() >= _JOINED_SHARE * len(points))
+    return RidgePieces(len(count), float(count.max() / len(points)), next(joining, inf))
 
 
 def _medians(values: FloatArray, group: IntArray) -> FloatArray:

@@ -6,9 +6,11 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prinfold._typing import RandomState
+from prinfold._typing import FloatArray, RandomState
+from prinfold.base.trajectories import TrajectoryVerbs
 from prinfold.density.densities import resampled
 from prinfold.density.ridges import export
 from prinfold.density.ridges.bands import RidgeBands, ridge_bands
@@ -17,13 +19,16 @@ from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.density.ridges.significance import RidgeSignificance, ridge_significance
 from prinfold.density.row_spaces import RowSpace
+from prinfold.latent.branch_graph import BranchGraph
+from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import as_generator
 
 
+@gate_verbs
 @fill_parameter_docs
-class RidgeVerbs:
+class RidgeVerbs(TrajectoryVerbs):
     """Methods for an estimator with ``flow_``, ``places_``, ``space_`` and coordinates in ``_model``."""
 
     flow_: Flow
@@ -47,15 +52,6 @@ class RidgeVerbs:
         """
         table = self._table(X)
         return self._graph("locate").locate(self.space_.enter(table))
-
-    def to_networkx(self) -> Any:
-        """The ridge as a NetworkX graph: ends and junctions with positions, branches with length and points.
-
-        Returns
-        -------
-        networkx.MultiGraph
-        """
-        return export.to_networkx(self._graph("to_networkx"))
 
     def to_geojson(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """The branches as a GeoJSON collection of lines, written to a file where a path is given.
@@ -146,6 +142,18 @@ class RidgeVerbs:
         return self._graph("graph_")
 
     @property
+    def branch_support_(self) -> FloatArray:
+        """(B,) how sure each branch of a curve is, from 0 to 1."""
+        self._graph("branch_support_")
+        return np.asarray(self._model.made.support)
+
+    @property
+    def n_branches_found_(self) -> int:
+        """Branches of a curve before those with little support were left out."""
+        self._graph("n_branches_found_")
+        return int(self._model.made.n_found)
+
+    @property
     def chart_(self) -> RidgeChart:
         """Coordinates on a ridge that is a surface or more, with the patches that it is blended from."""
         check_is_fitted(self)
@@ -155,6 +163,15 @@ class RidgeVerbs:
         return found
 
     # --------------------------------------------------------------------------------------- plumbing
+
+    def _network(self) -> BranchGraph:
+        return self._graph("pseudotime").network
+
+    def _node_columns(self) -> dict[str, FloatArray]:
+        return {"log_density": self.graph_.log_density}
+
+    def _inner_rows(self, table: FloatArray) -> FloatArray:
+        return self.space_.enter(np.asarray(table, dtype=np.float64))
 
     def _graph(self, verb: str) -> RidgeGraph:
         check_is_fitted(self)

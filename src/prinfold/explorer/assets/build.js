@@ -10,7 +10,10 @@ function build(root, page, choices, state) {
     tools: { move: button("Move", "drag to move the map, click a row to choose it"), lasso: button("Lasso", "draw a line round rows to select them (key L)") },
     nearer: button("+", "nearer (key +)"),
     farther: button("−", "farther (key −)"),
-    whole: button("Whole", "the whole map (key 0)"),
+    whole: button("Reset view", "show the whole map again (key 0)"),
+    search: element("input", { type: "search", placeholder: "row name", "aria-label": "Find a row by name", autocomplete: "off" }),
+    found: element("div", { class: "pf-found", hidden: true }),
+    selection: element("section", { class: "pf-side pf-selection", "aria-label": "selected rows" }),
     export: button("Export CSV", "save the selected rows as a CSV file"),
     clear: button("Clear", "let go of the selected rows and of the row chosen (key Esc)"),
     theme: button("◐", "light or dark"),
@@ -31,13 +34,14 @@ function build(root, page, choices, state) {
     profile: element("div", { class: "pf-profile" }),
     axes: {},
   };
-  if (page.field) dom.shade.append(option("magnification", "stretch of the surface", state.shade === "magnification"));
+  if (page.field) dom.shade.append(option("magnification", "magnification factor", state.shade === "magnification"));
   page.columns.forEach((name, j) => dom.shade.append(option(j, name)));
   dom.map = element("div", { class: "pf-map" }, dom.base, dom.below, dom.pointer);
   const labelled = (words, control) => element("label", {}, `${words} `, control);
   const bar = element("div", { class: "pf-bar", role: "toolbar", "aria-label": "map" });
   bar.append(labelled("Colour by", dom.colour), labelled("Shade by", dom.shade), dom.tools.move, dom.tools.lasso);
-  bar.append(dom.nearer, dom.farther, dom.whole, dom.export, dom.clear, dom.count);
+  bar.append(dom.nearer, dom.farther, dom.whole);
+  if (page.n) bar.append(element("span", { class: "pf-search" }, labelled("Find", dom.search), dom.found), dom.export, dom.clear, dom.count);
   const rows = [bar];
   if (page.latent.periodic && page.latent.periodic.length > 2) rows.push(axesBar(page, dom, option, labelled));
   const words = element("div", {}, element("h1", {}, page.title), element("p", { class: "pf-about" }, page.about));
@@ -46,7 +50,7 @@ function build(root, page, choices, state) {
   const hint = element("p", { class: "pf-note pf-hint" }, page.n ? "Move over the map · click a row · drag with Lasso to select · Esc clears" : "Move over the map · drag to shift it · wheel to zoom");
   side.append(dom.start, heading, dom.extra, page.view.offered.length > 1 ? labelled("Show as", dom.look) : "", dom.profile);
   root.classList.add("pf");
-  root.replaceChildren(element("header", {}, words, dom.theme), ...rows, element("main", {}, element("section", { class: "pf-left", "aria-label": "latent map" }, dom.map, hint, dom.legend), side));
+  root.replaceChildren(element("header", {}, words, dom.theme), ...rows, element("main", {}, element("section", { class: "pf-left", "aria-label": "latent map" }, dom.map, hint, dom.legend), element("div", { class: "pf-right" }, side, page.n ? dom.selection : "")));
   for (const note of page.notes) root.append(element("p", { class: "pf-note" }, note));
   return dom;
 }

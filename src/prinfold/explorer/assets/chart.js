@@ -156,9 +156,19 @@ function within([x, y], line) {
   return inside;
 }
 
+// A number to three digits; the whole part of it is never rounded away.
 const shown = (value) => {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2);
-  return String(Number(value.toPrecision(4)));
+  return String(size >= 100 ? Math.round(value) : Number(value.toPrecision(3)));
 };
+
+// A number with the decimals that tell a hundredth of an extent, as one would read it off a scale.
+const inSteps = (value, extent) => {
+  if (!Number.isFinite(value) || !(extent > 1e-3) || Math.abs(value) >= 1e6) return shown(value);
+  return value.toFixed(Math.max(0, Math.ceil(2 - Math.log10(extent))));
+};
+
+// A number of a column, by the extent of that column.
+const rounded = (page, j, value) => inSteps(value, page.high[j] - page.low[j]);

@@ -295,8 +295,9 @@ function makeDomain(latent, decoder) {
   if (latent.kind === "sphere") return (z) => z.length === 3 && Math.abs(Math.hypot(...z) - 1) <= 1e-6;
   if (latent.kind === "branches") return (z) => latent.low.some((low, b) => z[0] >= low - 1e-9 && z[0] <= latent.high[b] + 1e-9);
   const inBox = (z) => z.every((x, a) => latent.periodic[a] || (x >= latent.low[a] - 1e-9 && x <= latent.high[a] + 1e-9));
-  if (latent.kind !== "region") return inBox;
+  if (!latent.density) return inBox;
+  const inReach = latent.kind === "region" ? () => true : inBox; // a box with a density ends where the rows do
   const share = kernelShares(latent.density);
   const logTotal = Math.log(latent.density.weight.reduce((a, b) => a + b, 0));
-  return (z) => share(z.map((x) => x / latent.density.bandwidth)).logSum - logTotal >= latent.floor - 1e-9;
+  return (z) => inReach(z) && share(z.map((x) => x / latent.density.bandwidth)).logSum - logTotal >= latent.floor - 1e-9;
 }

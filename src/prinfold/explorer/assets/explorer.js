@@ -107,15 +107,16 @@ function mount(root, packed, told = () => {}, keys = root) {
     }
     if (shade && state.shade) {
       const [low, high] = state.shade === "magnification" ? shade.range.map(Math.exp) : shade.range;
-      const words = state.shade === "magnification" ? "stretch" : page.columns[Number(state.shade)];
-      dom.legend.append(scale(`shading, ${words}`, [low, high], shade.stops));
+      const words = state.shade === "magnification" ? "magnification factor" : page.columns[Number(state.shade)];
+      dom.legend.append(scale(`shading: ${words}`, [low, high], shade.stops));
     }
   }
   function scale(words, [low, high], stops) {
     const colours = stops.map((c) => `rgb(${c.join(",")})`).join(",");
     const bar = element("span", { class: "pf-scale", role: "img", "aria-label": "low to high" });
     bar.style.background = `linear-gradient(90deg,${colours})`; // not an attribute, which the page's own policy forbids
-    return element("span", { class: "pf-key" }, `${words}: ${shown(low)}`, bar, shown(high));
+    const end = (value) => (value > 0 && low > 0 && high > 4 * low ? shown(Number(value.toPrecision(2))) : inSteps(value, high - low));
+    return element("span", { class: "pf-key" }, `${words} `, element("span", { class: "pf-key" }, end(low), bar, end(high)));
   }
   function swatch(style) {
     const canvas = element("canvas", { width: 14, height: 14, "aria-hidden": "true" });
@@ -147,7 +148,8 @@ function mount(root, packed, told = () => {}, keys = root) {
     return y;
   }
   function describe(z, y) {
-    const where = z.map(shown).join(", ");
+    const [x0, y0, x1, y1] = chart.bounds;
+    const where = z.map((value) => Number(inSteps(value, chart.line ? x1 - x0 : Math.min(x1 - x0, y1 - y0)))).join(", ");
     dom.place.textContent = y ? `surface at (${where})` : `no surface at (${where})`;
     dom.chosen.textContent = state.row === null ? "" : ` beside row ${rowTitle(page, state.row)}${errorWords()}`;
     dom.extra.textContent = state.row === null ? "" : page.extra.slice(0, 8).map((each) => `${each.name}: ${each.cells[state.row]}`).join(" · ");
@@ -201,6 +203,8 @@ function mount(root, packed, told = () => {}, keys = root) {
     for (const row of state.selected) mask[row] = 1;
     repaint("base");
     const found = [...state.selected].sort((a, b) => a - b);
+    dom.selection.replaceChildren(...selectionView(page, found, mask, choose));
+    root.classList.toggle("pf-selecting", found.length > 0);
     told(found);
     return found;
   }
@@ -213,8 +217,25 @@ function mount(root, packed, told = () => {}, keys = root) {
     }
     return select(found);
   }
+  function find(words) {
+    const rows = searchRows(page, words);
+    dom.found.hidden = !words.trim();
+    const entry = (row) => element("button", { type: "button", onclick: () => found(row) }, rowTitle(page, row));
+    dom.found.replaceChildren(...(rows.length ? rows.map(entry) : [element("span", { class: "pf-note" }, "no row has this in its name")]));
+    return rows;
+  }
+  function found(row) {
+    dom.found.hidden = true;
+    dom.search.value = rowName(page, row);
+    choose(row);
+  }
   const clearable = () => (dom.clear.disabled = state.selected.size === 0 && state.row === null);
-  const clear = () => (select([]), choose(null));
+  const clear = () => {
+    dom.search.value = "";
+    dom.found.hidden = true;
+    select([]);
+    choose(null);
+  };
   const exportCsv = () => csvOf(page, [...state.selected].sort((a, b) => a - b));
 
   // ------------------------------------------------------------------------------------------------- wiring
@@ -306,6 +327,11 @@ function mount(root, packed, told = () => {}, keys = root) {
   });
   keys.addEventListener("keydown", (event) => event.key === "Escape" && clear());
   dom.clear.addEventListener("click", clear);
+  dom.search.addEventListener("input", () => find(dom.search.value));
+  dom.search.addEventListener("keydown", (event) => {
+    const rows = event.key === "Enter" ? find(dom.search.value) : [];
+    if (rows.length) found(rows[0]);
+  });
   dom.tools.move.addEventListener("click", () => tool("move"));
   dom.tools.lasso.addEventListener("click", () => tool("lasso"));
   dom.nearer.addEventListener("click", () => zoom(1.4));
@@ -355,6 +381,17 @@ function mount(root, packed, told = () => {}, keys = root) {
     repaint("base");
   }
   const middle = () => chart.locate([(chart.bounds[0] + chart.bounds[2]) / 2, (chart.bounds[1] + chart.bounds[3]) / 2]);
+  // The row nearest to the middle of the rows, by the median of each coordinate.
+  function centralRow() {
+    places ??= placed();
+    const median = (values) => Float64Array.from(values).sort()[values.length >> 1];
+    const [x, y] = [0, 1].map((a) => median(places.filter((_, i) => i % 2 === a)));
+    const [x0, y0, x1, y1] = chart.bounds;
+    const far = (i) => ((places[2 * i] - x) / (x1 - x0)) ** 2 + ((places[2 * i + 1] - y) / (y1 - y0)) ** 2;
+    let best = 0;
+    for (let i = 1; i < page.n; i++) if (far(i) < far(best)) best = i;
+    return best;
+  }
   function looked(name) {
     state.view = name;
     profile.view = VIEWS[name](page);
@@ -369,7 +406,7 @@ function mount(root, packed, told = () => {}, keys = root) {
   looked(state.view);
   tool("move");
   select([]);
-  probe(page.n ? latentOf(0) : middle());
+  probe(page.n ? latentOf(centralRow()) : middle());
   dom.start.hidden = false;
   const pixelOf = (row) => [pixels[2 * row], pixels[2 * row + 1]];
   const pixelAt = (z) => view.toPixel(chart.place(z, 0.5));

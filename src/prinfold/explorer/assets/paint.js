@@ -9,7 +9,7 @@ const SHAPES = ["disc", "square", "up", "diamond", "down"];
 const SEQUENCE = [[0, 32, 77], [55, 76, 108], [108, 110, 114], [155, 146, 116], [208, 184, 94], [255, 234, 70]];
 const SEQUENCE_DARK = [[74, 116, 214], [104, 134, 186], [140, 148, 160], [180, 170, 132], [220, 202, 104], [255, 240, 110]];
 // Little of what is shaded to much of it: away from the page, so that high is dark on paper and light on black.
-const SHADES = { light: [[250, 251, 252], [190, 198, 209]], dark: [[22, 26, 33], [66, 75, 89]] };
+const SHADES = { light: [[238, 241, 245], [190, 198, 209]], dark: [[22, 26, 33], [66, 75, 89]] };
 // Rows that are not selected while others are: fainter, but there.
 const FAINT = 0.32;
 // Round rows that are coloured by a number: the middle of a scale is as grey as the shading, and its end as pale as a page.

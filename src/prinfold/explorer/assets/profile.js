@@ -37,11 +37,11 @@ function barsView(page) {
         line.fill.style.left = `${Math.min(zero, end)}%`;
         line.fill.style.width = `${Math.abs(end - zero)}%`;
       }
-      line.value.textContent = y ? shown(y[j]) : "";
+      line.value.textContent = y ? rounded(page, j, y[j]) : "";
       const known = row && Number.isFinite(row[j]);
       line.row.hidden = !known;
       if (known) line.row.style.left = `${at(row[j], j)}%`;
-      line.beside.textContent = row ? shown(row[j]) : "";
+      line.beside.textContent = row ? rounded(page, j, row[j]) : "";
     });
   };
   return { root: list, show };

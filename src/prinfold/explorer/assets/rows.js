@@ -48,9 +48,10 @@ function csvOf(page, rows) {
   return [head, ...lines].map((line) => line.map(csvField).join(",")).join("\r\n") + "\r\n";
 }
 
+const rowName = (page, row) => String(page.rowNames ? page.rowNames[row] : page.rowNumbers ? page.rowNumbers[row] : row);
+
 // What a row is called, with its class where it has one.
 function rowTitle(page, row) {
   const index = page.classes ? page.classes.index[row] : -1;
-  const name = page.rowNames ? page.rowNames[row] : page.rowNumbers ? page.rowNumbers[row] : row;
-  return `${name}${index >= 0 ? ` (${page.classes.names[index]})` : ""}`;
+  return `${rowName(page, row)}${index >= 0 ? ` (${page.classes.names[index]})` : ""}`;
 }

@@ -29,7 +29,7 @@ from prinfold.gtm.mixed.column_sums import (
     best_dispersion,
 )
 from prinfold.gtm.noise.per_cell import CellNoise, CellStatistics
-from prinfold.gtm.noise.protocol import Capabilities, Parameters, positive_array
+from prinfold.gtm.noise.protocol import Capabilities, Parameters, Precision, positive_array
 from prinfold.gtm.penalties import Penalty
 
 
@@ -40,6 +40,7 @@ class MixedParameters(Parameters):
     ``noise`` says which predictors are whose.
     """
 
+    precision: FloatArray
     dispersion: FloatArray
     noise: MixedNoise
 
@@ -120,7 +121,7 @@ class MixedNoise:
     def with_gaps(self) -> MixedNoise:
         return self
 
-    def initial(self, weights: FloatArray, precision: Any) -> MixedParameters:
+    def initial(self, weights: FloatArray, precision: Precision) -> MixedParameters:
         """Parameters to begin with, ``precision`` being that of the Gaussian columns, or of each."""
         cells = self.cells.initial(weights[:, self.gaussian], precision)
         return self._make_parameters(weights, cells, self._first_dispersion())

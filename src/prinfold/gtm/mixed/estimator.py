@@ -143,6 +143,7 @@ class MixedGTM(MixedTables):
     ['f', 'f', 'm', 'm', 'm', 'm']
     """
 
+    _scales_columns: ClassVar[bool] = True
     _constraints: ClassVar[dict[str, Constraint]] = LatentGridModel._constraints | {
         "columns": one_of(("auto", *KINDS)) | _of_columns,
         "size_factors": nothing | instance_of(str, words="'auto', the name of a column") | integer(0),

@@ -24,7 +24,8 @@ from prinfold.gtm.mixed.column_typing import (
     read_columns,
 )
 from prinfold.rows.rows import Rows, dense
-from prinfold.validation.refusals import refuse_containers, refuse_dates, refuse_non_finite
+from prinfold.validation.failures import may_have_gaps
+from prinfold.validation.refusals import refuse_containers, refuse_dates
 from prinfold.validation.tables import check_cells, check_weight, named_misfits, rows_with_weight
 
 
@@ -80,12 +81,10 @@ class MixedTables(LatentGridModel):
         found: FloatArray = table
         return found
 
-    def _complete_table(self, X: Any) -> FloatArray:
+    def _table_with_distances(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         self._refuse_what_has_no_distance("a nearest point")
-        table = self._table(X)
-        refuse_non_finite(table, self.columns_.names)
-        return table
+        return self._table(X)
 
     def _refuse_what_has_no_distance(self, words: str) -> None:
         odd = [column.name for column in self.columns_ if column.kind != "gaussian"]
@@ -115,6 +114,7 @@ class MixedTables(LatentGridModel):
                 codes[:, j] = part[:, 0]
         return codes
 
+    @may_have_gaps
     def indicators(self, X: Any) -> FloatArray:
         """Rows in the terms of :meth:`inverse_transform`: numbers and counts as they are, 1 for the level of a cell.
 

@@ -32,7 +32,6 @@ from prinfold.gtm.warnings import warn_about_empty_rows
 from prinfold.latent import Atlas
 from prinfold.loops import run_fixed_point
 from prinfold.rows.rows import Rows
-from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_empty_columns
 from prinfold.validation.settings import (
@@ -165,7 +164,6 @@ class GTMMixture(MixtureVerbs):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @name_failures
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
         """Fit all maps and their shares by expectation maximisation.
@@ -358,7 +356,6 @@ class GTMHierarchy(HierarchyVerbs):
     def __init__(self, mixture: Any = None) -> None:
         self.mixture = mixture
 
-    @name_failures
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> GTMHierarchy:
         """Fit the root; whatever was below it is gone.
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import InvalidParameterError
+from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import integer
 from prinfold.validation.tables import check_errors, check_table, check_weight
@@ -21,6 +22,7 @@ ROOT = "root"
 """Name of the path of the root."""
 
 
+@gate_verbs
 @fill_parameter_docs
 class HierarchyVerbs(BaseEstimator):
     """Verbs of a fitted hierarchy; it has ``levels_``, mixtures by the names of their paths."""
@@ -61,11 +63,7 @@ class HierarchyVerbs(BaseEstimator):
         """
         table, path = self._table(X), _as_path(path)
         known = check_errors(errors, table, self)
-        above, number = self._level(path[:-1]), path[-1] if path else None
-        if number is None or number >= len(above.maps_):
-            raise InvalidParameterError(
-                f"path={path} leads to no map; the maps at {path[:-1]} are 0 to {len(above.maps_) - 1}"
-            )
+        above, number = self._map_above(path)
         checked, weight = check_weight(sample_weight, table), self._handed_down(table, path[:-1], known)
         weight = weight if checked is None else weight * checked
         options = {"sample_weight": weight, "errors": known, "places": places}
@@ -104,7 +102,7 @@ class HierarchyVerbs(BaseEstimator):
         float
         """
         path = _as_path(path)
-        return float(np.prod([self._level(path[:depth]).mixing_[j] for depth, j in enumerate(path)]))
+        return float(np.prod([self._map_share(path[: depth + 1]) for depth in range(len(path))]))
 
     def node(self, path: tuple[int, ...]) -> Any:
         """The mixture at a path.
@@ -190,6 +188,19 @@ class HierarchyVerbs(BaseEstimator):
         if _name_of(path) not in self.levels_:
             raise InvalidParameterError(f"there is no mixture at {path}; there are some at {self.paths}")
         return self.levels_[_name_of(path)]
+
+    def _map_above(self, path: tuple[int, ...]) -> tuple[Any, int]:
+        """The mixture that holds the map at the end of a path, and its number there."""
+        above, number = self._level(path[:-1]), path[-1] if path else None
+        if number is None or number >= len(above.maps_):
+            raise InvalidParameterError(
+                f"path={path} leads to no map; the maps at {path[:-1]} are 0 to {len(above.maps_) - 1}"
+            )
+        return above, number
+
+    def _map_share(self, path: tuple[int, ...]) -> float:
+        above, number = self._map_above(path)
+        return float(above.mixing_[number])
 
     def _handed_down(self, table: FloatArray, path: tuple[int, ...], errors: FloatArray | None) -> FloatArray:
         """(n,) memberships that reach a mixture."""

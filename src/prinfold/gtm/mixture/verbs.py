@@ -36,7 +36,7 @@ from prinfold.latent import Atlas
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
-from prinfold.validation.settings import as_generator, check_setting, fraction, integer, nothing
+from prinfold.validation.settings import as_generator, integer
 from prinfold.validation.tables import check_errors, has_gaps
 
 R = TypeVar("R")
@@ -129,7 +129,6 @@ class MixtureVerbs(PrincipalManifold):
         ndarray or csr_matrix of shape (n, K)
             K is the number of nodes of all maps together.
         """
-        check_setting("threshold", threshold, nothing | fraction)
         rows = self._read(X, errors)
         share, kind = self._memberships(rows)[0], rows.table.dtype
         if threshold is None:
@@ -380,9 +379,14 @@ class MixtureVerbs(PrincipalManifold):
         )
 
     def _nearest(self, table: FloatArray) -> Projection:
+        return self._nearest_map([one._nearest(table) for one in self.maps_])
+
+    def _nearest_measured(self, table: FloatArray) -> Projection:
+        return self._nearest_map([one._nearest_measured(table) for one in self.maps_])
+
+    def _nearest_map(self, each: list[Projection]) -> Projection:
         """The nearest of the nearest points on each map."""
-        each = [one._nearest(table) for one in self.maps_]
-        chart, rows = np.argmin([found.squared_distance for found in each], axis=0), np.arange(table.shape[0])
+        chart, rows = np.argmin([found.squared_distance for found in each], axis=0), np.arange(len(each[0].latent))
         latent = np.stack([self.latent_.on_chart(j, found.latent) for j, found in enumerate(each)])
         points = np.stack([found.points for found in each])
         squared = np.stack([found.squared_distance for found in each])

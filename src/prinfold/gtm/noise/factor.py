@@ -137,7 +137,7 @@ class FactorNoise(FactorModel):
         return np.append(block.astype(np.float64, copy=False), np.ones((len(block), 1)), axis=1)
 
     def at_nodes(self, surface: BasisMap, parameters: FactorParameters, dtype: type = np.float64) -> FactorNodes:
-        centers, beta = surface.nodes(parameters.weights), parameters.precision
+        centers, beta = surface.nodes(parameters.weights), parameters.level
         U, (K, D), q = self.loading.factors(surface, parameters), centers.shape, self.loading.n_factors
         S = np.stack([(a == b) + beta * np.einsum("kd,kd->k", U[a], U[b]) for a, b in pairs(q)]).reshape(-1, K)
         root = cholesky(S, q)

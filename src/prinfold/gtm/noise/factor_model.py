@@ -22,6 +22,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.noise.factor_loadings import FactorParameters, Loading
 from prinfold.gtm.noise.factor_sums import FactorStatistics, solve_factors
+from prinfold.gtm.noise.protocol import Precision
 from prinfold.gtm.penalties import Penalty
 from prinfold.numerics.linalg import solve_symmetric
 
@@ -35,8 +36,8 @@ class FactorModel:
     floor: float
     loading: Loading
 
-    def initial(self, weights: FloatArray, precision: float) -> FactorParameters:
-        return self._make_parameters(weights, precision, self.loading.initial(weights))
+    def initial(self, weights: FloatArray, precision: Precision) -> FactorParameters:
+        return self._make_parameters(weights, float(precision), self.loading.initial(weights))
 
     def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> FactorParameters:
         return self._make_parameters(weights, 1.0 / variance, self.loading.restore(arrays, weights.shape[1]))
@@ -53,10 +54,10 @@ class FactorModel:
         one step of EM as in :class:`~prinfold.gtm.noise.per_cell.CellNoise`.
         """
         design, before, penalized = self.loading.regression(surface, parameters)
-        decay = penalty.strength(parameters.precision) * penalized
+        decay = penalty.strength(parameters.level) * penalized
         coefficients = solve_factors(sums, design, decay, before, solve_symmetric)
         new = self.loading.finished(coefficients, design @ coefficients, sums, parameters)
-        error = sums.residual(new.means) + (sums.seen - sums.trusted) / parameters.precision
+        error = sums.residual(new.means) + (sums.seen - sums.trusted) / parameters.level
         precision = penalty.precision(sums.seen, error, surface.roughness(new.weights))
         return self._make_parameters(new.weights, min(precision, 1.0 / self.floor), new.factors)
 

@@ -25,6 +25,7 @@ from prinfold.gtm.noise.protocol import (
     PairedLogDensity,
     Parameters,
     Posterior,
+    Precision,
     ScaledLogDensity,
     Statistics,
     largest_weight,
@@ -233,8 +234,8 @@ class IsotropicNoise:
     def _without_floor(self) -> IsotropicNoise:
         return replace(self, floor=NO_FLOOR)
 
-    def initial(self, weights: FloatArray, precision: float) -> Parameters:
-        return Parameters(weights, precision, ceiling=1.0 / self.floor)
+    def initial(self, weights: FloatArray, precision: Precision) -> Parameters:
+        return Parameters(weights, float(precision), ceiling=1.0 / self.floor)
 
     def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> Parameters:
         return self.initial(weights, 1.0 / variance)
@@ -253,7 +254,7 @@ class IsotropicNoise:
 
     def at_nodes(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> IsotropicNodes:
         centers = surface.nodes(parameters.weights)
-        beta = parameters.precision
+        beta = parameters.level
         half_square = 0.5 * np.einsum("kd,kd->k", centers, centers)
         n_nodes, n_columns = centers.shape
         full = np.empty((n_columns + 2, n_nodes))
@@ -272,7 +273,7 @@ class IsotropicNoise:
 
         The weighted squared distance is Σ g‖y‖² − 2⟨Y, RᵀT⟩ + Σ‖t‖², so no second pass is needed.
         """
-        strength = penalty.strength(parameters.precision)
+        strength = penalty.strength(parameters.level)
         weights = surface.solve(sums.mass, sums.moment, strength, parameters.weights)
         centers = surface.nodes(weights)
         error = sums.mass @ np.einsum("kd,kd->k", centers, centers) - 2 * np.vdot(centers, sums.moment) + sums.square

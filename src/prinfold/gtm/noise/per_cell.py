@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prinfold._typing import FloatArray, IntArray
+from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, number, numbers
@@ -28,6 +28,7 @@ from prinfold.gtm.noise.protocol import (
     IndependentCells,
     Parameters,
     Posterior,
+    Precision,
     RowStatistics,
     largest_weight,
     positive_array,
@@ -129,7 +130,8 @@ def mixture_moments(centers: FloatArray, posterior: Posterior, near: IntArray | 
 class CellParameters(Parameters):
     """Weights, and a precision for each column (D,); ``varies`` (D,) tells which columns are not constant."""
 
-    varies: Any = field(default=True, kw_only=True)
+    precision: FloatArray
+    varies: bool | BoolArray = field(default=True, kw_only=True)
 
     @property
     def level(self) -> float:
@@ -272,14 +274,14 @@ class CellNoise:
         floors = None if self.floors is None else np.full_like(self.floors, NO_FLOOR)
         return replace(self, floor=NO_FLOOR, floors=floors)
 
-    def parameters(self, weights: FloatArray, precision: Any) -> Parameters:
+    def parameters(self, weights: FloatArray, precision: Precision) -> Parameters:
         """Those of one precision, or of one for each column."""
         if self.floors is None:
             return Parameters(weights, precision, ceiling=1.0 / self.floor)
         varies = True if self.scale is None else self.scale > 0
-        return CellParameters(weights, precision, ceiling=1.0 / self.floors, varies=varies)
+        return CellParameters(weights, np.asarray(precision), ceiling=1.0 / self.floors, varies=varies)
 
-    def initial(self, weights: FloatArray, precision: Any) -> Parameters:
+    def initial(self, weights: FloatArray, precision: Precision) -> Parameters:
         if self.floors is not None:
             precision = np.minimum(np.broadcast_to(precision, weights.shape[1]), 1.0 / self.floors)
         return self.parameters(weights, precision)

@@ -19,6 +19,7 @@ from math import inf
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
@@ -39,6 +40,9 @@ B_contra = TypeVar("B_contra", contravariant=True)
 S_co = TypeVar("S_co", covariant=True)
 C = TypeVar("C")
 """P are parameters of some kind, B blocks of rows, N nodes, S statistics, and C a capability."""
+
+Precision: TypeAlias = float | FloatArray
+"""One precision for all, or one for each column or node."""
 
 NO_FLOOR = 1e-290
 """A smallest variance that no variance comes down to."""
@@ -72,8 +76,8 @@ class Parameters:
     """
 
     weights: FloatArray
-    precision: Any
-    ceiling: Any = field(default=inf, kw_only=True)
+    precision: Precision
+    ceiling: Precision = field(default=inf, kw_only=True)
 
     @property
     def level(self) -> float:
@@ -148,10 +152,10 @@ class Noise(Protocol[P, B, N, S]):
     def capabilities(self) -> Capabilities[P, B, N, S]:
         """Implementations of what some kinds can do and others cannot."""
 
-    def initial(self, weights: FloatArray, precision: Any) -> Parameters:
+    def initial(self, weights: FloatArray, precision: Precision) -> Parameters:
         """Parameters to begin with, of a surface and an overall noise level, or one for each column."""
 
-    def restore(self, weights: FloatArray, variance: Any, arrays: dict[str, Any]) -> Parameters:
+    def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> Parameters:
         """Parameters of what ``to_arrays`` gave; a ValueError where it does not fit."""
 
     def with_gaps(self) -> AnyNoise:
@@ -193,7 +197,7 @@ class ScaledLogDensity(Generic[B, N]):
     """
 
     log_density: Callable[[N, B, IntArray | None, FloatArray], float | FloatArray]
-    exponential: Callable[[Any], Exponential]
+    exponential: Callable[[npt.DTypeLike], Exponential]
 
 
 class CompiledSums(Sums[B_contra, S_co], Protocol):
@@ -310,6 +314,31 @@ class RowStatistics:
         return type(self)(*(factor * getattr(self, f.name) for f in fields(self)))
 
 
+class AnyStatistics(Protocol):
+    """Sums of some kind of noise, where it does not matter which: what training and the posterior of weights read."""
+
+    @property
+    def mass(self) -> FloatArray:
+        """(K,) sums of the responsibilities of each node."""
+
+    @property
+    def masses(self) -> FloatArray | None:
+        """(K, D) the same for each column, where columns differ in what was measured."""
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights of the rows."""
+
+    @property
+    def log_likelihood(self) -> float:
+        """Σ w log p(t)."""
+
+    def __add__(self, other: Self) -> Self: ...
+
+    def scale(self, factor: float) -> Self:
+        """All sums times ``factor``."""
+
+
 @storable
 @dataclass(frozen=True)
 class Statistics(RowStatistics):
@@ -341,10 +370,9 @@ class Statistics(RowStatistics):
         return np.full(self.moment.shape[1], self.total)
 
 
-def node_masses(sums: Any) -> FloatArray:
+def node_masses(sums: AnyStatistics) -> FloatArray:
     """(K,) masses of the nodes, of whatever noise; (K, D) where columns differ in what was measured, or how well."""
-    masses: FloatArray | None = sums.masses
-    mass: FloatArray = sums.mass
+    masses, mass = sums.masses, sums.mass
     return mass if masses is None or np.array_equal(masses, np.broadcast_to(mass[:, None], masses.shape)) else masses
 
 

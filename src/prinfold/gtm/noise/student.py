@@ -44,6 +44,7 @@ from prinfold.gtm.noise.protocol import (
     IndependentCells,
     Parameters,
     Posterior,
+    Precision,
     largest_weight,
     positive_array,
 )
@@ -148,7 +149,7 @@ class StudentParameters(Parameters):
     def plain(self) -> Parameters:
         """The same without tails."""
         if np.ndim(self.precision):
-            return CellParameters(self.weights, self.precision, ceiling=self.ceiling, varies=self.varies)
+            return CellParameters(self.weights, np.asarray(self.precision), ceiling=self.ceiling, varies=self.varies)
         return Parameters(self.weights, self.precision, ceiling=self.ceiling)
 
     def cost(self, surface: BasisMap, penalty: Penalty) -> float:
@@ -262,7 +263,7 @@ class StudentCells:
             cells=IndependentCells(cell_precisions, gaussian=False),
         )
 
-    def initial(self, weights: FloatArray, precision: Any) -> StudentParameters:
+    def initial(self, weights: FloatArray, precision: Precision) -> StudentParameters:
         return self._with_df(self.cells.initial(weights, precision), float(np.clip(_FIRST_DF, *self.bounds)))
 
     def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> StudentParameters:

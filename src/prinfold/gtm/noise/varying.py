@@ -27,6 +27,7 @@ from prinfold.gtm.noise.protocol import (
     NodeShares,
     Parameters,
     Posterior,
+    Precision,
     RowStatistics,
     largest_weight,
     positive_array,
@@ -258,9 +259,9 @@ class SmoothNoise:
             node_shares=NodeShares(VaryingNodes.shares, learned=self.mixes),
         )
 
-    def initial(self, weights: FloatArray, precision: float) -> VaryingParameters:
+    def initial(self, weights: FloatArray, precision: Precision) -> VaryingParameters:
         log_precision = np.zeros(self._of_precision(self.features).shape[1])
-        log_precision[-1] = np.log(min(precision, 1.0 / self.floor))
+        log_precision[-1] = np.log(min(float(precision), 1.0 / self.floor))
         log_shares = np.zeros(self._of_shares(self.features).shape[1])
         return self._make_parameters(weights, log_precision, log_shares, 1.0 / self.floor)
 
@@ -309,7 +310,7 @@ class SmoothNoise:
         tie = penalty.tie(surface.roughness(weights))
         b = self._best_precision(features, sums.counts, error, tie, parameters)
         a = self._best_shares(features, sums.mass, parameters)
-        return self._make_parameters(weights, b, a, parameters.ceiling)
+        return self._make_parameters(weights, b, a, float(parameters.ceiling))
 
     def _best_precision(
         self, features: FloatArray, counts: FloatArray, error: FloatArray, tie: float, parameters: VaryingParameters

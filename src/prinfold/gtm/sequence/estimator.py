@@ -32,7 +32,6 @@ from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, Shar
 from prinfold.gtm.sequence.verbs import SequenceVerbs
 from prinfold.gtm.warnings import Check
 from prinfold.rows.rows import Rows
-from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_empty_columns
 from prinfold.validation.settings import Constraint, check_parameters, integer, nothing, one_of, real
@@ -227,7 +226,6 @@ class GTMSequence(SequenceVerbs):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @name_failures
     def fit(
         self,
         X: Any,

@@ -22,7 +22,7 @@ from prinfold.gtm.weight_posterior import WeightPosterior
 from prinfold.rows.rows import Rows
 from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
-from prinfold.validation.settings import as_generator, check_setting, fraction, integer
+from prinfold.validation.settings import as_generator, integer
 from prinfold.validation.tables import check_errors, gives_frames
 
 
@@ -178,7 +178,6 @@ class SequenceVerbs(GTM):
         """
         if threshold is None:
             return self._ask_sequences(posteriors.responsibilities, X, lengths, groups, errors)
-        check_setting("threshold", threshold, fraction)
         question = partial(posteriors.sparse_responsibilities, threshold=threshold)
         return self._ask_sequences(question, X, lengths, groups, errors)
 
@@ -324,7 +323,6 @@ class SequenceVerbs(GTM):
         ndarray of shape (S, n_steps, D)
             Standard deviations about them, noise and what is not known of the walk together. Only with ``return_std``.
         """
-        check_setting("n_steps", n_steps, integer(1))
         rows, _ = self._ordered_rows(arrange(X, lengths, groups), errors)
         model = replace(self._sequence_model, noise=self._model.noise.with_gaps())
         mean, variance = gtm_sequence.forecast(model, rows, self._parameters(), n_steps)

@@ -8,7 +8,7 @@ log-likelihood itself, and where training ends a last E-step over all rows puts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from prinfold._typing import IntArray
 from prinfold.gtm import model as gtm
+from prinfold.gtm.noise.protocol import AnyStatistics
 from prinfold.loops import Outcome
 from prinfold.rows.rows import Rows
 
@@ -45,14 +47,14 @@ def blocks_of(rows: Rows, n_blocks: int) -> Iterator[Rows]:
         yield some_rows(rows, slice(cuts[b], cuts[b + 1]) if isinstance(rows.table, np.memmap) else slice(b, None, n))
 
 
-def some_rows(rows: Rows, chosen: Any) -> Rows:
+def some_rows(rows: Rows, chosen: slice | IntArray) -> Rows:
     """The rows chosen, with what is known of them."""
     of_rows = {name: getattr(rows, name) for name in ("weight", "errors")}
     kept = {name: each[chosen] for name, each in of_rows.items() if each is not None}
     return replace(rows, table=rows.table[chosen], **kept)
 
 
-def sum_statistics(statistics: Any) -> Any:
+def sum_statistics(statistics: Iterable[AnyStatistics]) -> AnyStatistics:
     """The sum of the statistics of several blocks."""
     return reduce(add, statistics)
 

@@ -25,7 +25,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Part, RowBatch, grouped, swept
-from prinfold.gtm.noise.protocol import AnyNoise, Posterior, in_words
+from prinfold.gtm.noise.protocol import AnyNoise, AnyStatistics, Parameters, Posterior, in_words
 from prinfold.rows.rows import Rows
 
 
@@ -34,7 +34,7 @@ class Frozen(NamedTuple):
 
     parts: Sequence[Part | RowBatch]
     share: FloatArray
-    statistics: Any
+    statistics: AnyStatistics
 
 
 def refuse_unsplit(noise: AnyNoise) -> None:
@@ -46,7 +46,7 @@ def refuse_unsplit(noise: AnyNoise) -> None:
         )
 
 
-def freeze(model: gtm.GTMModel, rows: Rows, parameters: Any, most: float) -> tuple[Any, Frozen]:
+def freeze(model: gtm.GTMModel, rows: Rows, parameters: Parameters, most: float) -> tuple[AnyStatistics, Frozen]:
     """The sums of a block, and what of them is frozen: the smallest responsibilities, up to ``most`` of each row."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     groups, parts = grouped(model.surface, model.noise, nodes, rows, parameters.weights)
@@ -74,13 +74,14 @@ def freeze(model: gtm.GTMModel, rows: Rows, parameters: Any, most: float) -> tup
     return large.statistics() + frozen, Frozen(swept(groups, active), share, frozen)
 
 
-def sum_with_frozen(model: gtm.GTMModel, rows: Rows, parameters: Any, frozen: Frozen) -> Any:
+def sum_with_frozen(model: gtm.GTMModel, rows: Rows, parameters: Parameters, frozen: Frozen) -> AnyStatistics:
     """The sums of a block of which only the large responsibilities are found anew."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-    found = gtm.sum_parts(model, replace(rows, weight=weight * frozen.share), nodes, frozen.parts)
+    found: Any = gtm.sum_parts(model, replace(rows, weight=weight * frozen.share), nodes, frozen.parts)
     lacking = float(weight @ xlogy(frozen.share, frozen.share))
-    return replace(found, log_likelihood=found.log_likelihood - lacking) + frozen.statistics
+    total: AnyStatistics = replace(found, log_likelihood=found.log_likelihood - lacking) + frozen.statistics
+    return total
 
 
 def _large(posterior: Posterior, most: float) -> IntArray:

@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
+from prinfold._typing import RandomState
 from prinfold.exceptions import UnsupportedInputError
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint
+from prinfold.gtm.noise.protocol import AnyStatistics, Parameters
 from prinfold.gtm.noise.recipes import check_recipe
 from prinfold.gtm.trainers.blockwise import BlockedModel, blocks_of, sum_statistics
 from prinfold.gtm.trainers.frozen_responsibilities import Frozen, freeze, refuse_unsplit, sum_with_frozen
@@ -54,7 +56,7 @@ class Incremental:
         share = Constraint(lambda v: real(0).test(v) and v < 1, "a number of at least 0 and below 1")
         check_recipe(self, n_blocks=integer(1), freeze=share, every=integer(1))
 
-    def training(self, model: gtm.GTMModel, seed: Any = None) -> IncrementalModel:
+    def training(self, model: gtm.GTMModel, seed: RandomState = None) -> IncrementalModel:
         """The model as it is trained this way."""
         if self.freeze > 0:
             refuse_unsplit(model.noise)
@@ -64,7 +66,7 @@ class Incremental:
 class Visit(NamedTuple):
     """A block as it was last visited: its sums, the hint for its next E-step, and its frozen responsibilities."""
 
-    statistics: Any
+    statistics: AnyStatistics
     hint: Hint
     frozen: Frozen | None = None
 
@@ -72,8 +74,8 @@ class Visit(NamedTuple):
 class IncrementalState(NamedTuple):
     """Parameters, the sums of all blocks as each was found at its last visit, those visits, and how many sweeps."""
 
-    parameters: Any
-    statistics: Any
+    parameters: Parameters
+    statistics: AnyStatistics
     visits: tuple[Visit, ...]
     age: int = 0
 
@@ -84,7 +86,7 @@ class IncrementalModel(BlockedModel):
 
     trainer: Incremental = Incremental()
 
-    def begin(self, rows: Rows, parameters: Any) -> IncrementalState:
+    def begin(self, rows: Rows, parameters: Parameters) -> IncrementalState:
         """A first look at every block, all under the same parameters."""
         if self.trainer.freeze > 0 and not rows.at_hand:
             raise UnsupportedInputError(
@@ -107,6 +109,7 @@ class IncrementalModel(BlockedModel):
             found = self._visit(block, parameters, visit, state.age, rows.at_hand)
             visits.append(found)
             before = found.statistics if before is None else before + found.statistics
+        assert before is not None  # there is a block at least
         return IncrementalState(parameters, before, tuple(visits), state.age + 1)
 
     def finish(self, rows: Rows, state: IncrementalState) -> IncrementalState:
@@ -116,11 +119,12 @@ class IncrementalModel(BlockedModel):
     def _blocks(self, rows: Rows) -> Iterator[Rows]:
         return blocks_of(rows, self.trainer.n_blocks)
 
-    def _solved(self, statistics: Any, parameters: Any) -> Any:
+    def _solved(self, statistics: AnyStatistics, parameters: Parameters) -> Parameters:
         with blas_on_one_thread():
-            return self.noise.m_step(self.surface, statistics, self.penalty, parameters)
+            found: Parameters = self.noise.m_step(self.surface, statistics, self.penalty, parameters)
+        return found
 
-    def _visit(self, block: Rows, parameters: Any, visit: Visit, age: int, at_hand: bool) -> Visit:
+    def _visit(self, block: Rows, parameters: Parameters, visit: Visit, age: int, at_hand: bool) -> Visit:
         """The newest sums of a block; of one that is not at hand nothing about its rows is remembered."""
         if self.trainer.freeze > 0:
             if visit.frozen is None or age % self.trainer.every == 0:
@@ -132,7 +136,7 @@ class IncrementalModel(BlockedModel):
         found, _ = gtm.e_step(self, block, parameters, visit.hint.for_new_rows())
         return Visit(found, visit.hint.without_rows())
 
-    def _look(self, rows: Rows, parameters: Any, hints: Iterable[Hint]) -> IncrementalState:
+    def _look(self, rows: Rows, parameters: Parameters, hints: Iterable[Hint]) -> IncrementalState:
         visits = []
         for block, hint in zip(self._blocks(rows), hints, strict=False):
             found, after = gtm.e_step(self, block, parameters, hint)
@@ -140,9 +144,9 @@ class IncrementalModel(BlockedModel):
         return IncrementalState(parameters, sum_statistics([visit.statistics for visit in visits]), tuple(visits))
 
 
-def _sums_after(statistics: list[Any]) -> list[Any]:
+def _sums_after(statistics: list[AnyStatistics]) -> list[AnyStatistics | None]:
     """The sums of all blocks after each, the last of them first; None after the last."""
-    found: list[Any] = [None]
+    found: list[AnyStatistics | None] = [None]
     for each in reversed(statistics[1:]):
         found.append(each if found[-1] is None else each + found[-1])
     return found

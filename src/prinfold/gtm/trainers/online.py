@@ -21,13 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
+from prinfold._typing import RandomState
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint
+from prinfold.gtm.noise.protocol import AnyStatistics, Parameters
 from prinfold.gtm.noise.recipes import check_recipe
 from prinfold.gtm.trainers.blockwise import BlockedModel, some_rows
 from prinfold.rows.rows import Rows, blas_on_one_thread
@@ -41,6 +43,8 @@ _MOST_PARTS = 10_000
 
 _FEWEST_BLOCKS = 50
 """Blocks into which a table is cut at least."""
+
+S = TypeVar("S", bound=AnyStatistics)
 
 
 @storable
@@ -83,7 +87,7 @@ class Online:
             self, rows=nothing | integer(1), decay=above, offset=real(0), step=nothing | share, start=integer(2)
         )
 
-    def training(self, model: gtm.GTMModel, seed: Any = None) -> OnlineModel:
+    def training(self, model: gtm.GTMModel, seed: RandomState = None) -> OnlineModel:
         """The model as it is trained this way."""
         key = int(as_generator(seed).integers(2**32))
         return OnlineModel(model.surface, model.noise, model.penalty, self, key)
@@ -113,8 +117,8 @@ class Online:
 class OnlineStream(NamedTuple):
     """Parameters, the sums that they came of, and how many rows went by."""
 
-    parameters: Any
-    statistics: Any
+    parameters: Parameters
+    statistics: AnyStatistics
     seen: float
 
 
@@ -125,7 +129,7 @@ def after_block(
     trainer: Online,
     unit: float | None = None,
     most: float = np.inf,
-) -> tuple[OnlineStream, Any]:
+) -> tuple[OnlineStream, AnyStatistics]:
     """The stream one block later, and what the block added up to under the parameters before it.
 
     ``most`` is the largest number of rows that sums may stand for: rows that come again are no others.
@@ -138,7 +142,7 @@ def after_block(
     return OnlineStream(parameters, statistics, stream.seen + found.total), found
 
 
-def blend(old: Any, new: Any, gain: float, most: float = np.inf) -> Any:
+def blend(old: S | None, new: S, gain: float, most: float = np.inf) -> S:
     """(1 − γ) of the old sums and γ of the new ones, per row, times the rows that this average is as good as."""
     if gain == 1.0 or old is None:
         return new
@@ -152,7 +156,7 @@ class Score(NamedTuple):
     log_likelihood: float
     total: float
 
-    def measured(self, model: gtm.GTMModel, parameters: Any, n_rows: float) -> dict[str, float]:
+    def measured(self, model: gtm.GTMModel, parameters: Parameters, n_rows: float) -> dict[str, float]:
         """The same per row, less what the penalty costs with ``n_rows`` to weigh it against; and the noise variance."""
         mean = self.log_likelihood / self.total
         cost = parameters.cost(model.surface, model.penalty) / n_rows
@@ -183,11 +187,11 @@ class OnlineState(NamedTuple):
     age: int = 0
 
     @property
-    def parameters(self) -> Any:
+    def parameters(self) -> Parameters:
         return self.stream.parameters
 
     @property
-    def statistics(self) -> Any:
+    def statistics(self) -> AnyStatistics:
         return self.stream.statistics
 
 
@@ -198,7 +202,7 @@ class OnlineModel(BlockedModel):
     trainer: Online = Online()
     key: int = 0
 
-    def begin(self, rows: Rows, parameters: Any) -> OnlineState:
+    def begin(self, rows: Rows, parameters: Parameters) -> OnlineState:
         """A first look at the rows; what they add up to is forgotten with the first block."""
         return self._look(rows, parameters, 0.0, 0)
 
@@ -218,7 +222,7 @@ class OnlineModel(BlockedModel):
         """The same parameters with what all rows add up to under them."""
         return self._look(rows, state.parameters, state.stream.seen, state.age)
 
-    def _look(self, rows: Rows, parameters: Any, seen: float, age: int) -> OnlineState:
+    def _look(self, rows: Rows, parameters: Parameters, seen: float, age: int) -> OnlineState:
         found, _ = gtm.e_step(self, rows, parameters, Hint())
         return OnlineState(OnlineStream(parameters, found, seen), Score(found.log_likelihood, found.total), age)
 

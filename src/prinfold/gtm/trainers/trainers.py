@@ -6,30 +6,38 @@ A trainer has one verb: ``training`` turns a model into what is trained. ``TRAIN
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
+from prinfold._typing import RandomState
 from prinfold.files import storable
 from prinfold.gtm.model import FittedState, GTMModel
+from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.trainers.incremental import Incremental
 from prinfold.gtm.trainers.online import Online
 from prinfold.rows.rows import Rows
 
+T = TypeVar("T", bound=FittedState)
 
-class Training(Protocol):
-    """A model under training: a state follows from the one before, and each has its measures."""
+
+class Training(Protocol[T]):
+    """A model under training: a state T follows from the one before, and each has its measures."""
 
     @property
     def monotone(self) -> bool:
         """Whether training never lowers the objective."""
 
-    def begin(self, rows: Rows, parameters: Any) -> FittedState:
+    def begin(self, rows: Rows, parameters: Parameters) -> T:
         """State after a first look at the rows."""
 
-    def step(self, rows: Rows, state: Any, relaxation: float = 1.0) -> FittedState:
+    def step(self, rows: Rows, state: T, relaxation: float = 1.0) -> T:
         """State after one more iteration."""
 
-    def measure(self, state: Any) -> dict[str, float]:
+    def measure(self, state: T) -> dict[str, float]:
         """Entries of the history for a state."""
+
+
+AnyTraining: TypeAlias = Training[Any]
+"""A model under training with states of some kind, where it does not matter which."""
 
 
 class Trainer(Protocol):
@@ -39,7 +47,7 @@ class Trainer(Protocol):
     def whole(self) -> bool:
         """Whether every step sees all rows under the same parameters."""
 
-    def training(self, model: GTMModel, seed: Any = None) -> Training:
+    def training(self, model: GTMModel, seed: RandomState = None) -> AnyTraining:
         """The model as it is trained this way."""
 
 
@@ -50,7 +58,7 @@ class Batch:
 
     whole: ClassVar[bool] = True
 
-    def training(self, model: GTMModel, seed: Any = None) -> GTMModel:
+    def training(self, model: GTMModel, seed: RandomState = None) -> GTMModel:
         """The model itself."""
         return model
 

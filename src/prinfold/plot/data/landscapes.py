@@ -176,3 +176,30 @@ def mix_with_white(rgb: FloatArray, sure: FloatArray) -> FloatArray:
     """(K, 3) colours mixed with white where nodes are less sure."""
     weight = _LEAST_INK + (1.0 - _LEAST_INK) * np.nan_to_num(sure)[:, None]
     return np.asarray(1.0 - weight * (1.0 - rgb))
+
+
+FINER = 9
+"""Pixels of a drawn landscape to each node and axis: an odd number, so that the middle one is the node itself."""
+
+_EDGE_STEEPNESS = 4.0
+"""How fast the colours end between a node that is drawn and one that is blank; 1 would fade all the way."""
+
+
+def between_nodes(image: FloatArray) -> FloatArray:
+    """Colours (9r, 9c, 4) between those of nodes (r, c, 4), which stay; blank nodes end along slanted lines.
+
+    Colours are interpolated bilinearly, weighted by opacity, so that a blank node lends none.
+    """
+    across, up = (_interpolation(n) for n in image.shape[1::-1])
+    weighted = np.concatenate([image[..., :3] * image[..., 3:], image[..., 3:]], axis=2)
+    fine = np.einsum("ir,rcd,jc->ijd", up, weighted, across)
+    opacity = fine[..., 3:]
+    color = np.divide(fine[..., :3], opacity, out=np.ones_like(fine[..., :3]), where=opacity > 0)
+    sharp = np.clip((opacity - 0.5) * _EDGE_STEEPNESS + 0.5, 0.0, 1.0)
+    return np.concatenate([np.clip(color, 0.0, 1.0), sharp], axis=2)
+
+
+def _interpolation(n: int) -> FloatArray:
+    """(9n, n) weights of nodes for the pixels between them."""
+    at = np.clip((np.arange(FINER * n) + 0.5) / FINER - 0.5, 0, n - 1)
+    return np.asarray(np.maximum(1.0 - np.abs(at[:, None] - np.arange(n)), 0.0))

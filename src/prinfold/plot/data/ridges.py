@@ -19,12 +19,16 @@ _DEPTH = 8.0
 
 
 class RidgeLines(NamedTuple):
-    """``lines`` (m, 2) each, of the branches with numbers ``branch``, ``ends`` (e, 2) and ``junctions`` (j, 2)."""
+    """``lines`` (m, 2) each, of the branches with numbers ``branch``, ``ends`` (e, 2) and ``junctions`` (j, 2).
+
+    ``support`` (B,) says how sure each branch is; 1 where that is unknown.
+    """
 
     lines: tuple[FloatArray, ...]
     branch: tuple[int, ...]
     ends: FloatArray
     junctions: FloatArray
+    support: FloatArray
 
 
 def refuse_other_ridges(fitted: FittedSurface) -> None:
@@ -49,7 +53,9 @@ def ridge_lines(fitted: FittedSurface) -> RidgeLines:
             lines.append(fitted.back(part))
             numbers.append(b)
     places = fitted.back(model.space_.leave(graph.places)) if len(graph.places) else np.empty((0, 2))
-    return RidgeLines(tuple(lines), tuple(numbers), places[graph.degrees == 1], places[graph.degrees > 2])
+    support = np.nan_to_num(getattr(model, "branch_support_", np.ones(graph.latent.n_branches)), nan=1.0)
+    ends, junctions = places[graph.degrees == 1], places[graph.degrees > 2]
+    return RidgeLines(tuple(lines), tuple(numbers), ends, junctions, support)
 
 
 def _unwrap(line: FloatArray, space: Any) -> list[FloatArray]:

@@ -326,7 +326,7 @@ def noise_ellipses(covariance: FloatArray) -> tuple[FloatArray, FloatArray, Floa
 
 
 class LearningCurve(NamedTuple):
-    """The way of training: values by iteration, the first being the start, and a sentence on how it ended."""
+    """The way of training: values by iteration, the first being the start, and a heading on how it ended."""
 
     objective: FloatArray
     log_likelihood: FloatArray | None
@@ -340,7 +340,8 @@ def training_course(model: Any) -> LearningCurve:
         history, ending = model, ""
     else:
         model = FittedSurface.of(model).model
-        history, ending = model.history_, str(model.stop_reason_)
+        history = model.history_
+        ending = model.stop_reason_.after(max(len(history.get("objective", ())) - 1, 0))
     if "objective" not in history:
         raise InvalidDataError(f"a history needs the key 'objective', got {sorted(history)}")
     objective = np.asarray(history["objective"], dtype=float)

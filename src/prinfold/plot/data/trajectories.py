@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,20 @@ def columns_along(fitted: FittedSurface, most: int, n_places: int = 200) -> Curv
     reach = (high - low)[:, 0]
     kept = np.sort(np.argsort(-_share(reach, Y), kind="stable")[:most])
     kept = kept[reach[kept] > 0] if (reach[kept] > 0).any() else kept
-    level = (Y - low)[kept] / np.where(reach[kept] > 0, reach[kept], 1.0)[:, None]
+    return _by_peak(places, Y, kept)
+
+
+def gene_levels(tests: Any, most: int) -> CurveColumns:
+    """Genes of the smallest p-values, or of the largest effects where there are none, at most so many."""
+    p_value = np.where(np.isfinite(tests.p_value), tests.p_value, 1.0)
+    kept = np.sort(np.lexsort((-np.abs(tests.effect), p_value))[:most])
+    return _by_peak(tests.times, tests.level, kept)
+
+
+def _by_peak(places: FloatArray, Y: FloatArray, kept: IntArray) -> CurveColumns:
+    """Some of the columns (c, m), each from 0 to 1, in the order in which they peak."""
+    low, high = Y[kept].min(axis=1, keepdims=True), Y[kept].max(axis=1, keepdims=True)
+    level = (Y[kept] - low) / np.where(high > low, high - low, 1.0)
     first = np.argsort(np.argmax(level, axis=1), kind="stable")
     return CurveColumns(places, level[first], kept[first])
 

@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.anndata.cells import rows_of
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import (
-    InvalidParameterError,
     PrinfoldError,
     UnsupportedInputError,
-    import_optional,
 )
 from prinfold.gtm.estimator import GTM
 from prinfold.notebook.settings import short_value
 from prinfold.plot.data.surfaces import log_factor
 from prinfold.plot.inputs import FittedSurface
-
-__all__ = ["fit", "transform"]
 
 _NUMBERS = 2**24
 """Numbers of the table that are held at once, besides the table itself."""
@@ -46,7 +43,7 @@ def fit(
         What to fit, which is fitted itself, so that it can be asked, plotted and saved afterwards; None is
         ``GTM(random_state=0)``.
     use_rep : str, default="X_pca"
-        The columns to fit to: a key of ``adata.obsm``, or ``"X"``.
+        The columns to fit to: a key of ``adata.obsm``, or ``"X"``, which also stands in where there is no ``"X_pca"``.
     key_added : str, default=None
         Name under which results are kept; None is the name of the model in small letters, such as ``"gtm"``.
     measures : bool, default=True
@@ -61,7 +58,7 @@ def fit(
         distance from the surface, ``obs["<key>_log_likelihood"]`` and ``obs["<key>_log_magnification"]``, as far as
         the model has them; ``uns["<key>"]`` the settings and how training went.
     """
-    rows = _rows(adata, use_rep)
+    rows = rows_of(adata, use_rep)
     model = GTM(random_state=0) if model is None else model
     _check(model)
     model.fit(rows)
@@ -100,22 +97,7 @@ def transform(
         The copy, if one was asked for; results are kept as :func:`fit` keeps them.
     """
     _check(model)
-    return _store(adata, model, _rows(adata, use_rep), use_rep, key_added, measures, copy)
-
-
-def _rows(adata: Any, use_rep: str) -> Any:
-    """The columns to go by."""
-    if not isinstance(adata, import_optional("anndata", "data", "an AnnData object").AnnData):
-        raise UnsupportedInputError(
-            f"adata must be an AnnData object, got {type(adata).__name__}; for tables use model.fit"
-        )
-    if use_rep == "X":
-        return adata.X
-    if use_rep not in adata.obsm:
-        known = ", ".join(map(repr, adata.obsm)) or "none yet"
-        hint = "; run scanpy.pp.pca first" if use_rep == "X_pca" else ""
-        raise InvalidParameterError(f"use_rep={use_rep!r} is not in adata.obsm ({known}){hint}, or pass use_rep='X'")
-    return adata.obsm[use_rep]
+    return _store(adata, model, rows_of(adata, use_rep), use_rep, key_added, measures, copy)
 
 
 def _check(model: Any) -> None:

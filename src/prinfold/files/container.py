@@ -1,0 +1,46 @@
+"""Numbers and JSON in one safetensors container, with a digest over both."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as pack
+
+from prinfold._typing import FloatArray
+
+
+def to_container(key: str, body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> bytes:
+    """The bytes of a file that holds JSON, under a key that tells its kind, and arrays."""
+    text = json.dumps(body, allow_nan=False)
+    return pack(dict(arrays), metadata={key: text, "digest": _digest(text, arrays)})
+
+
+def read_container(key: str, path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+    """JSON and arrays of a file; a ValueError says what is wrong with any other."""
+    try:
+        with safe_open(path, framework="numpy") as stream:
+            metadata = stream.metadata() or {}
+            arrays = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (it is no mapping)
+        text = metadata[key]
+    except (SafetensorError, LookupError, TypeError) as error:
+        raise ValueError("it is of another kind, or was cut short") from error
+    if metadata.get("digest") != _digest(text, arrays):
+        raise ValueError("its digest differs")
+    body = json.loads(text)
+    if not isinstance(body, dict):
+        raise ValueError("it holds no fields")
+    return body, arrays
+
+
+def _digest(text: str, arrays: Mapping[str, FloatArray]) -> str:
+    found = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        found.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
+        found.update(np.ascontiguousarray(arrays[name]).data)
+    return found.hexdigest()

@@ -1,0 +1,122 @@
+"""Notes on what a table is like, for whoever fits a surface to it: unlike units, groups, a row that takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import pdist
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import Advice, Message
+
+UNLIKE_SPREADS = 10.0
+"""How many times as far as most others a column may spread before they should be put on one scale."""
+
+_NARROW_QUANTILE = 0.25
+"""Quantile of the spreads that stands for most of the columns: one that hardly varies is no reason to scale others."""
+
+_PIECES_ROWS = 500
+"""Rows, spread evenly through the table, among which separate groups are sought: each costs as many distances."""
+
+_FEWEST_PIECE_ROWS = 10
+"""Fewest of those rows that are a group, and no outliers."""
+
+_FEWEST_ROWS_TO_WARN, _WARN_SCATTER_SHARE = 20, 0.9
+"""Among how many rows one that holds so much of their scatter is worth a warning."""
+
+_GAP_RATIO = 3.0
+"""Distance between groups over the widest gap within them from which on they are separate."""
+
+
+class UnlikeSpreads(NamedTuple):
+    """Numbers of the widest column and of a narrow one, and how many times as far the first spreads."""
+
+    widest: int
+    narrow: int
+    ratio: float
+
+
+def unlike_spreads(spreads: FloatArray) -> UnlikeSpreads | None:
+    """The columns by which standard deviations (D,) differ more than tenfold; None where they do not.
+
+    The widest is compared with the one at the lower quartile. Columns that do not vary do not count.
+    """
+    there = np.flatnonzero(spreads > 0)
+    if len(there) < 2:
+        return None
+    low = float(np.quantile(spreads[there], _NARROW_QUANTILE, method="lower"))
+    widest = there[int(np.argmax(spreads[there]))]
+    narrow = there[int(np.argmin(np.abs(spreads[there] - low)))]
+    ratio = float(spreads[widest]) / low
+    return UnlikeSpreads(int(widest), int(narrow), ratio) if ratio > UNLIKE_SPREADS else None
+
+
+def spreads_note(spreads: FloatArray, names: Sequence[str]) -> Message | None:
+    """A message about columns whose standard deviations (D,) differ more than tenfold; None where they do not."""
+    found = unlike_spreads(spreads)
+    if found is None:
+        return None
+    wide, narrow = names[found.widest], names[found.narrow]
+    return Message(
+        f"{wide!r} spreads {found.ratio:.3g} times as far as {narrow!r}. Distances go by the widest columns, and the "
+        "others hardly count.",
+        Advice("StandardScaler", words="unless all columns are in the same units, standardise them first ({})"),
+    )
+
+
+def separate_groups(rows: FloatArray) -> list[int]:
+    """Sizes of the groups that rows (n, D) fall into, largest first, in a sample of them; one where they hang together.
+
+    The longest edges of the minimum spanning tree part the groups: those three times as long as all edges within.
+    Lone rows are no groups.
+    """
+    some = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _PIECES_ROWS)).astype(int))]
+    apart = pdist(some)
+    if not np.isfinite(apart).all():
+        return [len(some)]
+    merges = linkage(apart, "single")  # the edges of the tree, shortest first, each with the size that it makes
+    length = merges[:, 2]
+    wide = np.flatnonzero((length[1:] > _GAP_RATIO * length[:-1]) & (length[:-1] > 0)) + 1
+    for first in wide:
+        sizes = _sizes_before(merges, int(first))
+        large = sizes[sizes >= _FEWEST_PIECE_ROWS]
+        if len(large) > 1 and large.sum() > 0.9 * len(some):
+            return [int(size) for size in large]
+    return [len(some)]
+
+
+def _sizes_before(merges: FloatArray, step: int) -> FloatArray:
+    """Sizes of the groups of several rows that there are before a step of single linkage, largest first."""
+    n = len(merges) + 1
+    merged = np.zeros(n + step, dtype=bool)
+    merged[merges[:step, :2].astype(int).ravel()] = True
+    return np.asarray(np.sort(merges[:step, 3][~merged[n:]])[::-1])
+
+
+def heavy_row_note(squares: FloatArray, label: Callable[[int], str]) -> Message | None:
+    """A message about one row that holds most of the scatter, given what each holds (n,); None where none does."""
+    row, total = int(squares.argmax()), float(squares.sum())
+    share = float(squares[row] / total) if total > 0 else 0.0
+    if len(squares) < _FEWEST_ROWS_TO_WARN or not share > _WARN_SCATTER_SHARE:
+        return None
+    name = label(row)
+    return Message(
+        f"{name[0].upper()}{name[1:]} holds {share:.1%} of the scatter of all rows, so that the surface goes by it "
+        "alone. Look at it, and leave it out if it is a slip."
+    )
+
+
+def groups_note(rows: FloatArray) -> Message | None:
+    """A message about rows (n, D) that fall into separate groups; None where they hang together."""
+    sizes = separate_groups(rows) if len(rows) >= 2 * _FEWEST_PIECE_ROWS else [len(rows)]
+    if len(sizes) < 2:
+        return None
+    shares = ", ".join(f"{size / sum(sizes):.0%}" for size in sizes)
+    return Message(
+        f"The rows fall into {len(sizes)} separate groups, with {shares} of them. One surface has to cross the empty "
+        f"space between them.",
+        f"take GTMMixture with {len(sizes)} maps, or fit each group on its own",
+    )

@@ -1,0 +1,160 @@
+"""Thirty files as people have them: each is read as it is meant, or refused in words that say what to do."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from prinfold.cli.tables import sampling
+from prinfold.cli.tables.reading import Reading, read_table
+from prinfold.cli.tables.sampling import Draw
+from prinfold.exceptions import InvalidDataError
+
+NAN = np.nan
+LONG = "z" * 300_000
+
+READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
+    "plain": ("a.csv", b"x,y\n1,2\n3,4\n", {"x": [1, 3], "y": [2, 4]}),
+    "a mark of UTF-8": ("a.csv", b"\xef\xbb\xbfx,y\n1,2\n3,4\n", {"x": [1, 3], "y": [2, 4]}),
+    "western Windows": ("a.csv", "Größe µm,Ort\n1.5,Köln\n2.5,Ulm\n".encode("cp1252"), {"Größe µm": [1.5, 2.5]}),
+    "western Windows, euro": ("a.csv", "x,Preis €\n1,2\n3,4\n".encode("cp1252"), {"Preis €": [2, 4]}),
+    "Cyrillic Windows": (
+        "a.csv",
+        ("город,x\n" + "Нижний Новгород,1\nСанкт-Петербург,2\n" * 9).encode("cp1251"),
+        {"x": [1, 2] * 9},
+    ),
+    "UTF-16 with a mark": ("a.csv", "größe,y\n1,2\n3,4\n".encode("utf-16"), {"größe": [1, 3]}),
+    "UTF-16 without one": ("a.csv", "größe,y\n1,2\n3,4\n".encode("utf-16-le"), {"größe": [1, 3]}),
+    "UTF-16, high byte first": ("a.csv", "x,y\n1,2\n3,4\n".encode("utf-16-be"), {"x": [1, 3]}),
+    "UTF-32": ("a.csv", "x,y\n1,2\n3,4\n".encode("utf-32"), {"x": [1, 3]}),
+    "semicolons and decimal commas": ("a.csv", b"x;y\n1,5;2,25\n3,5;4\n", {"x": [1.5, 3.5], "y": [2.25, 4]}),
+    "the same with one column of text": ("a.csv", b"x;place\n1,5;here\n2,5;there\n", {"x": [1.5, 2.5]}),
+    "tabs in a .csv": ("a.csv", b"x\ty\n1\t2\n3\t4\n", {"x": [1, 3]}),
+    "several blanks": ("a.txt", b"x   y\n1.0     2\n3    4.5\n", {"x": [1, 3], "y": [2, 4.5]}),
+    "bars": ("a.txt", b"x|y\n1|2\n3|4\n", {"x": [1, 3]}),
+    "comments above": ("a.csv", b"# made on Monday\n# by Ann\nx,y\n1,2\n3,4\n", {"x": [1, 3]}),
+    "a hint for spreadsheets": ("a.csv", b"sep=;\nx;y\n1;2\n3;4\n", {"x": [1, 3]}),
+    "words for nothing": (
+        "a.csv",
+        "x,y\n1,n.a.\n#N/A,2\n-,3\n4,#DIV/0!\n—,NULL\n".encode(),
+        {"x": [1, NAN, NAN, 4, NAN], "y": [NAN, 2, 3, NAN, NAN]},
+    ),
+    "decimal commas and words for nothing": ("a.csv", b"x;y\n1,5;2\nn.a.;3\n2,5;.\n", {"x": [1.5, NAN, 2.5]}),
+    "percents": ("a.csv", b"x,share\n1,12%\n2,3.5 %\n", {"share": [12, 3.5]}),
+    "minus signs of typesetters": ("a.csv", "x,y\n−1.5,2\n3,−4\n".encode(), {"x": [-1.5, 3], "y": [2, -4]}),
+    "thousands": ("a.csv", b'x,y\n1,"1,234,567"\n2,"2,000,000"\n', {"y": [1234567, 2000000]}),
+    "names in quotes with separators": ("a.csv", b'"a, b","c"\n1,2\n3,4\n', {"a, b": [1, 3], "c": [2, 4]}),
+    "lines in a cell": ("a.csv", b'x,note\n1,"two\nlines"\n2,one\n', {"x": [1, 2], "note": ["two\nlines", "one"]}),
+    "a cell of 300 000 letters": ("a.csv", f"x,note\n1,{LONG}\n2,b\n".encode(), {"x": [1, 2], "note": [LONG, "b"]}),
+    "lines that end in a separator": ("a.csv", b"x,y,\n1,2,\n3,4,\n", {"x": [1, 3], "y": [2, 4]}),
+    "line ends of old Macs": ("a.csv", b"x,y\r1,2\r3,4\r", {"x": [1, 3]}),
+    "blank lines between": ("a.csv", b"x,y\n\n1,2\n\n\n3,4\n\n", {"x": [1, 3]}),
+    "rows named as R does": ("a.csv", b'"x","y"\n"a",1,2\n"b",3,4\n', {"row name": ["a", "b"], "x": [1, 3]}),
+    "names that come twice": ("a.csv", b"x,x\n1,2\n3,4\n", {"x": [1, 3], "x (2)": [2, 4]}),
+    "no names": ("a.csv", b"1,2\n3,4\n", {"column 1": [1, 3]}),
+    "compressed": ("a.csv.gz", gzip.compress(b"x,y\n1,2\n3,4\n"), {"x": [1, 3]}),
+}
+
+REFUSED: dict[str, tuple[str, bytes, str]] = {
+    "ragged": ("a.csv", b"x,y\n1,2\n3,4,5\n6,7\n8,9\n", "line 3 of .* has 3 cells, but other lines have 2"),
+    "a quote left open": ("a.csv", b'x,y\n1,2\n3,"four\n5,6\n7,8\n', "line 3 of .* opens a quote that is never closed"),
+    "the same in the last column": ("a.csv", b'x,n\n1,a\n2,"b\n3,c\n', "line 3 of .* opens a quote that is never"),
+    "empty": ("a.csv", b"", "is empty: there is no row in it"),
+    "names alone": ("a.csv", b"x,y\n", "has names of columns, but no row below them|no row"),
+    "a picture": ("a.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0", "is not a text file; name it by what it is"),
+    "half a gzip": ("a.csv.gz", gzip.compress(b"x,y\n" * 999)[:30], "damaged, cut short, or of another kind"),
+    "a workbook that is none": ("a.xlsx", b"PK\3\4 not really", "no workbook, or it is damaged"),
+    "an archive": ("a.zip", b"PK\3\4", "an archive; unpack it first"),
+    "a pickle": ("a.pkl", b"\x80\4.", "may run code when it is read"),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_files_that_are_read(name: str, tmp_path: Path) -> None:
+    file, content, wanted = READ[name]
+    (tmp_path / file).write_bytes(content)
+    table = read_table(tmp_path / file)
+    for column, values in wanted.items():
+        if isinstance(values[0], str):
+            assert table.columns[column].tolist() == values
+        else:
+            np.testing.assert_array_equal(table.columns[column], np.array(values, dtype=float))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_files_that_are_refused(name: str, tmp_path: Path) -> None:
+    file, content, words = REFUSED[name]
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(InvalidDataError, match=words):
+        read_table(tmp_path / file)
+
+
+def test_decimal_commas_are_noted_once(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"x;y;z\n1,5;2,5;3,5\n2,5;3,5;4,5\n")
+    table = read_table(tmp_path / "a.csv")
+    assert table.notes == ("commas within numbers were read as decimal points",)
+
+
+def test_twenty_thousand_columns(tmp_path: Path) -> None:
+    names = [f"a long name of gene {j}" for j in range(20_000)]
+    lines = [",".join(names), *(",".join([str(i)] * len(names)) for i in (1, 2))]
+    (tmp_path / "wide.csv").write_text("\n".join(lines))
+    table = read_table(tmp_path / "wide.csv")
+    assert list(table.columns) == names
+    np.testing.assert_array_equal(table.columns[names[-1]], [1, 2])
+
+
+def test_a_sheet_of_a_workbook(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.create_sheet("Data")
+    sheet["B2"] = "Measured on Monday"
+    cells = [["id", "width", "share", "when"], ["a", 1.5, "12%", date(2020, 1, 2)], ["b", 2, "13%", None]]
+    for i, row in enumerate(cells):
+        for j, cell in enumerate(row):
+            sheet.cell(4 + i, 2 + j, cell)
+    book.save(tmp_path / "book.xlsx")
+    table = read_table(tmp_path / "book.xlsx")
+    np.testing.assert_array_equal(table.columns["width"], [1.5, 2.0])
+    np.testing.assert_array_equal(table.columns["share"], [12.0, 13.0])
+    assert table.columns["when"].tolist() == ["2020-01-02", ""]
+    assert table.notes[:2] == (
+        "the table is sheet 'Data'; --array takes Sheet instead",
+        "1 row above the table was left out",
+    )
+    with pytest.raises(InvalidDataError, match="has no sheet 'Other'; --array takes Sheet, Data"):
+        read_table(tmp_path / "book.xlsx", Reading(array="Other"))
+
+
+def test_a_large_text_file_is_turned_into_an_arrow_file_and_drawn_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    from prinfold import Blocks
+
+    X = np.random.default_rng(0).normal(size=(500, 3)).round(4)
+    X[7, 1] = np.nan
+    text = "\n".join(";".join("n.a." if np.isnan(v) else f"{v:.4f}".replace(".", ",") for v in row) for row in X)
+    (tmp_path / "big.csv").write_text(f"a;b;b\n{text}\n")
+    plain = read_table(tmp_path / "big.csv")
+    monkeypatch.setattr(sampling, "LARGE_TEXT", 100)
+    table = read_table(tmp_path / "big.csv", Reading(draw=Draw(100, 0)))
+    assert (len(table), table.whole, list(table.columns)) == (100, 500, ["a", "b", "b (2)"])
+    rows = np.vstack([np.asarray(each) for each in Blocks(str(table.rows_file), columns=list(table.columns))])
+    np.testing.assert_array_equal(rows, X)
+    places = Draw(100, 0).places(500)
+    np.testing.assert_array_equal(table.columns["a"], plain.columns["a"][places])
+    assert "commas within numbers were read as decimal points" in table.notes
+
+
+def test_a_large_text_file_means_what_a_small_one_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "big.csv").write_text("a,share\n" + "\n".join(f"{i},{i % 7}.5%" for i in range(200)))
+    small = read_table(tmp_path / "big.csv", Reading(draw=Draw(50, 0)))
+    monkeypatch.setattr(sampling, "LARGE_TEXT", 100)
+    large = read_table(tmp_path / "big.csv", Reading(draw=Draw(50, 0)))
+    np.testing.assert_array_equal(large.columns["share"], small.columns["share"])
+    assert large.rows_file is None

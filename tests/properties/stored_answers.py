@@ -1,0 +1,77 @@
+"""Answers of every method to one table, kept in a file: other versions of Python and of libraries must agree with them.
+
+``python -m tests.properties.stored_answers`` prints how far this interpreter's answers lie from them, which needs no
+test library; with ``--write`` it stores them anew, after a change that is meant to move them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import get_tags
+
+from prinfold.methods import METHODS, Method
+
+FILE = Path(__file__).parents[1] / "fixtures" / "answers.json"
+VERBS = ("reconstruct", "predict_proba", "predict", "transform", "memberships")
+N_ROWS, N_SHOWN = 60, 6
+
+
+def table() -> Any:
+    """(60, 3) rows about a curve, by arithmetic alone: no generator has a say in it."""
+    t = np.linspace(-1, 1, N_ROWS)
+    noise = (np.arange(1, 3 * N_ROWS + 1) * 0.6180339887498949 % 1).reshape(N_ROWS, 3) - 0.5
+    return np.stack([t, t**2, t**3 - t], axis=1) + 0.1 * noise
+
+
+def answers(method: Method) -> tuple[Any, float]:
+    """(6, m) what a method says of some rows after a default fit with seed 0, and the ``tol`` it was trained to."""
+    model, X = method.cls(), table()
+    settings = model.get_params(deep=False)
+    if "random_state" in settings:
+        model.set_params(random_state=0)
+    y = (np.arange(N_ROWS) >= N_ROWS // 2).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y) if get_tags(model).target_tags.required else model.fit(X)
+        verb = next(verb for verb in VERBS if hasattr(model, verb))
+        found = np.asarray(getattr(model, verb)(X), dtype=float).reshape(N_ROWS, -1)
+    return found[:: N_ROWS // N_SHOWN], float(settings.get("tol", 1e-4))
+
+
+def stored() -> dict[str, Any]:
+    """What is kept: answers by the name of the method."""
+    found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def distance(found: Any, wanted: Any) -> float:
+    """Largest difference of two answers, in units of the spread of one."""
+    wanted = np.asarray(wanted)
+    return float(np.abs(found - wanted).max() / max(np.ptp(wanted, axis=0).max(), 1e-3))
+
+
+def main() -> None:
+    """Compare, or store anew; ends with an error where a method differs by more than its ``tol``."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--write", action="store_true")
+    found = {name: answers(method) for name, method in METHODS.items()}
+    if parser.parse_args().write:
+        FILE.write_text(json.dumps({name: each[0].tolist() for name, each in found.items()}) + "\n", encoding="utf-8")
+    kept = stored()
+    apart = {name: distance(each, kept[name]) for name, (each, _) in found.items()}
+    print(f"Python {platform.python_version()}, NumPy {np.__version__}: largest difference {max(apart.values()):.2g}")
+    for name, far in sorted(apart.items(), key=lambda each: -each[1]):
+        print(f"{name:26} {far:8.2g}  (tol {found[name][1]:g})")
+    sys.exit(any(far > found[name][1] for name, far in apart.items()))
+
+
+if __name__ == "__main__":
+    main()

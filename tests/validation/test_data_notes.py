@@ -1,0 +1,60 @@
+"""What a table is like is said once, in the same words and with the same limit everywhere."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from prinfold import GTM, PrincipalCurve, datasets
+from prinfold.cli.methods import choose_scaling
+from prinfold.exceptions import DegenerateWarning
+from prinfold.validation.data_notes import groups_note, separate_groups, spreads_note, unlike_spreads
+
+
+@pytest.mark.parametrize(("spreads", "found"), [([1.0, 9.9], None), ([1.0, 10.1], (1, 0)), ([0.0, 0.0, 5.0], None)])
+def test_spreads_are_unlike_from_tenfold_on(spreads, found):
+    unlike = unlike_spreads(np.array(spreads))
+    assert (None if unlike is None else unlike[:2]) == found
+
+
+def test_one_narrow_column_among_many_is_no_reason():
+    assert unlike_spreads(np.array([1.0, 1.2, 0.9, 1.1, 1.0, 1.3, 0.8, 1e-3])) is None
+
+
+def test_the_command_line_scales_where_python_warns():
+    X = datasets.make_half_circle(50, rng=0).X
+    for factor in (1.0, 5.0, 30.0, 1000.0):
+        rows = X * [factor, 1.0]
+        said = spreads_note(rows.std(axis=0), ["a", "b"]) is not None
+        assert (choose_scaling(None, rows, ["a", "b"])[0] == "standardize") == said
+
+
+@pytest.mark.parametrize("model", [GTM(1, nodes=10, basis=4, max_iter=3, tol=0), PrincipalCurve(max_iter=2, tol=0)])
+def test_a_fit_warns_once_about_named_columns(model):
+    X = datasets.make_half_circle(60, rng=0).X
+    frame = pd.DataFrame(X * [1.0, 50.0], columns=["size", "weight"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(frame)
+        make_pipeline(StandardScaler(), model).fit(frame)
+    said = [str(each.message) for each in caught if "times as far as" in str(each.message)]
+    assert len(said) == 1
+    assert "'weight' spreads" in said[0]
+    assert "StandardScaler" in said[0]
+    assert issubclass(DegenerateWarning, UserWarning)
+
+
+def test_separate_groups_are_counted_and_lone_rows_are_none():
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=(100, 3)), rng.normal(size=(50, 3)) + 30.0
+    assert separate_groups(np.vstack([one, other])) == [100, 50]
+    assert separate_groups(one) == [100]
+    assert separate_groups(np.vstack([one, [[100.0, 0.0, 0.0]]])) == [101]
+    assert "2 separate groups, with 67%, 33%" in str(groups_note(np.vstack([one, other])))
+    assert groups_note(datasets.make_spiral(300, rng=0).X) is None
+    assert groups_note(datasets.make_swiss_roll(300, rng=0).X) is None
