@@ -20,8 +20,8 @@ default, table by table.
 second table says how often the dimension is suggested right, on as many tables.
 
 Run as ``python -m benchmarks.comparing`` (shapes ``JUDGE``), with ``--design`` for the others, ``--only 2`` for one
-table, ``--shapes knot,wave`` for some shapes, ``--seeds 1`` for half of it; Ctrl-C ends it early, with what there is so
-far.
+table, ``--shapes knot,wave`` for some shapes, ``--seeds 1`` for half of it, ``--folds 3`` for fewer folds; Ctrl-C ends
+it early, with what there is so far.
 """
 
 from __future__ import annotations
@@ -45,7 +45,15 @@ from prinfold.geometry.domain import Box
 from prinfold.select.candidates import BASELINES
 from prinfold.select.comparing import _folds, _sort_rows
 from prinfold.select.dimensions import suggest_dimension
-from prinfold.select.measures import Thinning, noise_of, spread_likelihoods, thinned_errors, thinning_of, widths_of
+from prinfold.select.measures import (
+    Thinning,
+    feet_of,
+    noise_of,
+    spread_likelihoods,
+    thinned_errors,
+    thinning_of,
+    widths_of,
+)
 from prinfold.select.surfaces import ComparedSurface, surface_of
 from prinfold.select.verdicts import CRITERIA, MethodLosses, elbow, judge, why_likelihood_is_blind
 
@@ -152,17 +160,12 @@ def contestants(X: Any, q: int) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ one contestant
 
 
-class Held:
-    """The surfaces of all folds as one: each row is projected by the surface that has not seen it."""
-
-    def __init__(self, surfaces: list[ComparedSurface], fold: Any) -> None:
-        self.surfaces, self.fold = surfaces, fold
-
-    def project(self, X: Any, shift: int = 0) -> Any:
-        found = np.empty_like(X)
-        for f in range(FOLDS):
-            found[self.fold == f] = self.surfaces[(f + shift) % FOLDS].project(X[self.fold == f])
-        return found
+def project_by(parts: list[ComparedSurface], fold: Any, X: Any, shift: int = 0) -> Any:
+    """Each row projected by the surface that has not seen it, or by that of so many folds later."""
+    found = np.empty_like(X)
+    for f in range(len(parts)):
+        found[fold == f] = parts[(f + shift) % len(parts)].project(X[fold == f])
+    return found
 
 
 class Score(NamedTuple):
@@ -187,27 +190,28 @@ def score(model: Any, X: Any, fold: Any, fresh: Dataset, thinning: Thinning, wid
     full = surface_of(whole, X)
     truth = np.square(fresh.surface.distance(full.project(fresh.X))).mean()
     truth += np.square(fresh.clean - full.project(fresh.clean)).sum(axis=1).mean()
-    parts = [surface_of(clone(model).fit(X[fold != f]), X[fold != f]) for f in range(FOLDS)]
-    held = Held(parts, fold)
-    feet = held.project(X)
+    parts = [surface_of(clone(model).fit(X[fold != f]), X[fold != f]) for f in np.unique(fold)]
+    columns = [np.empty_like(X), *np.empty((2, len(X))), np.empty((len(X), len(widths))), np.full(len(X), np.nan)]
+    for f, part in enumerate(parts):
+        held, own = fold == f, part.log_likelihood(X[fold == f])
+        thin = thinning.part(held)
+        found = feet_of(part, X[held], X[~held], thin)
+        likely = spread_likelihoods(X[held], found, widths)
+        each = found.held, *thinned_errors(X[held], found, thin), likely, np.nan if own is None else own
+        for column, numbers in zip(columns, each, strict=True):
+            column[held] = numbers
+    feet, level, slope, spread, density = columns
     residual = X - feet
     near = np.asarray(cKDTree(feet).query(feet, k=11)[1])[:, 1:]
-    spread, density = [], np.full(len(X), np.nan)
-    for f, part in enumerate(parts):
-        spread.append(spread_likelihoods(part, X[fold == f], X[fold != f], widths))
-        own = part.log_likelihood(X[fold == f])
-        density[fold == f] = np.nan if own is None else own
-    ordered = np.empty((len(X), spread[0].shape[1]))
-    for f in range(FOLDS):
-        ordered[fold == f] = spread[f]
     return Score(
         float(truth),
-        float(np.mean([part.roughness() for part in parts])),
+        parts[0].roughness(),
         np.square(residual).sum(axis=1),
-        *thinned_errors(held, X, thinning),  # type: ignore[arg-type]
-        ordered,
+        level,
+        slope,
+        spread,
         density,
-        float(np.square(feet - held.project(feet, 1)).sum(axis=1).mean()),
+        float(np.square(feet - project_by(parts, fold, feet, 1)).sum(axis=1).mean()),
         float(abs(np.einsum("nd,nd->n", residual, residual[near].mean(axis=1)).mean())),
         -whole.log_evidence(X) / len(X) if hasattr(whole, "log_evidence") else np.nan,
     )
@@ -224,13 +228,13 @@ class Result(NamedTuple):
     chosen: dict[str, str]
 
 
-def one(shape: Shape, level: int, seed: int) -> Result:
+def one(shape: Shape, level: int, seed: int, folds: int = FOLDS) -> Result:
     # Shapes may be drawn by chance too, so that fresh rows have to come with the others.
     data = shape.draw(shape.n + FRESH, level, seed)
     assert data.clean is not None
     X, q = _sort_rows(data.X[: shape.n]), shape.dimension
     fresh = Dataset(data.X[shape.n :], surface=data.surface, clean=data.clean[shape.n :])
-    fold, sigma = _folds(X, FOLDS, np.random.default_rng(0)), noise_of(X, q)
+    fold, sigma = _folds(X, folds, np.random.default_rng(0)), noise_of(X, q)
     widths, thinning = widths_of(X, sigma), thinning_of(X, sigma, np.random.default_rng(5))
     scores: dict[str, Score] = {}
     for name, model in contestants(X, q).items():
@@ -272,14 +276,14 @@ def judged(scores: dict[str, Score], found: MethodLosses) -> Result:
     return Result({name: ranks.get(name, np.nan) for name in picks}, regret, chosen)
 
 
-def criteria(shapes: dict[str, Shape], first: int, n_seeds: int) -> None:
+def criteria(shapes: dict[str, Shape], first: int, n_seeds: int, folds: int) -> None:
     results: list[Result] = []
     each: list[list[Any]] = []
     jobs = [(name, (i + shift) % 2, first + shift) for shift in range(n_seeds) for i, name in enumerate(shapes)]
     chosen = DEFAULT
     try:
         for name, level, seed in jobs:
-            found = one(shapes[name], level, seed)
+            found = one(shapes[name], level, seed, folds)
             results.append(found)
             words = [found.chosen["truth"], found.chosen[chosen], found.regret[chosen]]
             each.append([name, seed, *words, found.regret[f"{DEFAULT}, smoothest"], found.regret["error"]])
@@ -320,7 +324,7 @@ def _summary(tau: list[float], regret: list[float]) -> list[float]:
 # ------------------------------------------------------------------------------------------------ the dimension
 
 
-def dimension(shapes: dict[str, Shape], first: int, n_seeds: int) -> None:
+def dimension(shapes: dict[str, Shape], first: int, n_seeds: int, folds: int) -> None:
     """Curves are turned into a space of three dimensions with noise in all, so that two would be possible."""
     rows, right = [], 0
     for name, shape in shapes.items():
@@ -332,7 +336,7 @@ def dimension(shapes: dict[str, Shape], first: int, n_seeds: int) -> None:
             if missing > 0:
                 X = X @ random_frame(3, 2, rng).T + rng.normal(scale=shape.noises[seed % 2], size=(len(X), 3))
             X = _sort_rows(X)
-            found.append(suggest_dimension(X, _folds(X, FOLDS, rng)).suggested)
+            found.append(suggest_dimension(X, _folds(X, folds, rng)).suggested)
         right += found.count(shape.dimension)
         rows.append([name, shape.dimension, *found])
     heads = ["shape", "true", *(f"seed {first + i}" for i in range(n_seeds))]
@@ -345,13 +349,14 @@ def main() -> None:
     parser.add_argument("--only", default="1,2", help="which tables")
     parser.add_argument("--shapes", default="", help="some shapes only")
     parser.add_argument("--seeds", type=int, default=2, help="how many for each shape")
+    parser.add_argument("--folds", type=int, default=FOLDS, help="parts that rows are held out in (%(default)s)")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     table, first = (DESIGN, 200) if given.design else (JUDGE, 300)
     shapes = {name: shape for name, shape in table.items() if not given.shapes or name in given.shapes.split(",")}
     for number, work in (("1", criteria), ("2", dimension)):
         if number in given.only.split(","):
-            work(shapes, first, given.seeds)
+            work(shapes, first, given.seeds, given.folds)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,6 @@ from prinfold.datasets import TreeDataset
 from prinfold.density.ridges.graph_branches import paths
 from prinfold.numerics.polylines import nearest_on_segments
 from prinfold.trees.soft_tree import first_centers, spanning_tree
-from prinfold.trees.ways import ways_between
 
 FIRST_SEED = 20
 WAYPOINTS = 100
@@ -302,7 +301,7 @@ def real() -> None:
         model = PrincipalTree().fit(X)
         Z, where = model.transform(X), model.locate(X)
         root = model.transform(np.median(X[kind == "Multipotent progenitors"], axis=0)[None])
-        pseudotime = ways_between(model.graph_, root, Z)[0]
+        pseudotime = model.graph_.network.distances(root, Z)[0]
         red = np.bincount(where.branch[kind == "Erythrocyte"]).max()
         agree = [
             _spearman(pseudotime[on], data["slingshot_pseudotime"][on, k])

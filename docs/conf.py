@@ -44,6 +44,19 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    # From what most people need to what few do; within a part the shortest script comes first.
+    "subsection_order": [
+        "../examples/gtm",
+        "../examples/curves",
+        "../examples/trees",
+        "../examples/density",
+        "../examples/kernel_manifolds",
+        "../examples/pps",
+        "../examples/som",
+        "../examples/surfaces",
+        "../examples/applications",
+        "../examples/around",
+    ],
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"/_",
     "abort_on_example_error": True,

@@ -322,6 +322,14 @@ def mcqueen(folder: Path) -> None:
     plt.close(figure)
 
 
+def helix(seed: int) -> Dataset:
+    """Three turns of a helix, a unit of height for each and one of radius."""
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0.0, 3.0, 500)
+    clean = np.stack([np.cos(2 * np.pi * t), np.sin(2 * np.pi * t), t], axis=1)
+    return Dataset(clean + 0.05 * rng.normal(size=clean.shape), t[:, None], clean)
+
+
 def closing(full: bool) -> None:
     """6. How often ``closed="auto"`` closes a curve."""
     made: dict[str, Callable[[int], Dataset]] = {
@@ -331,6 +339,10 @@ def closing(full: bool) -> None:
         "uneven circle": lambda seed: datasets.make_circle(200, concentration=1.0, rng=seed),
         "closed curve": lambda seed: datasets.make_closed_curve(300, rng=seed),
         "knot": lambda seed: datasets.make_knot(300, rng=seed),
+        "ten passes, 30 columns": lambda seed: datasets.make_cycles(rng=seed),
+        "three passes, 30 columns": lambda seed: datasets.make_cycles(n_cycles=3, variation=0.2, rng=seed),
+        "four passes, 3 columns": lambda seed: datasets.make_cycles(n_cycles=4, n_features=3, noise=0.05, rng=seed),
+        "helix of 3 turns": helix,
         "half circle, σ = 0.1": lambda seed: datasets.make_half_circle(150, rng=seed),
         "half circle, σ = 0.2": lambda seed: datasets.make_half_circle(150, noise=0.2, rng=seed),
         "spiral": lambda seed: datasets.make_spiral(300, rng=seed),

@@ -4,13 +4,13 @@
 
 The error of a ridge is √((there² + back²)/2), with ``there`` the root mean squared distance of its points to the truth
 and ``back`` that of the truth to the ridge. Each rule is compared with the best of a grid of bandwidths, which nobody
-knows. The rule "auto" was developed on zig-zag, spiral, star, epitrochoid, half circle, a helix and two sheets
+knows. "wide_likelihood" was developed on zig-zag, spiral, star, epitrochoid, half circle, a helix and two sheets
 (``--set develop``) and judged on a knot, a figure of eight, the bent line of the thesis, swiss roll and corkscrew with
 other seeds (``--set judge``, the default).
 
 1. Where rules land against the best, by rule and by shape.
 2. Outliers and clutter: what they do to the bandwidth, and the error that is left.
-3. When "auto" fails: lines side by side, uneven density, noise wider than the gaps.
+3. When "wide_likelihood" fails: lines side by side, uneven density, noise wider than the gaps.
 4. What rules cost by the number of rows.
 """
 
@@ -102,8 +102,9 @@ def print_shapes(found: list[Landing]) -> None:
         for n in sorted({each.n for each in several}):
             mine = [each for each in several if each.n == n]
             factor = np.median([each.best / each.bandwidth["likelihood"] for each in mine])
-            auto = np.median([each.bandwidth["auto"] / each.bandwidth["likelihood"] for each in mine])
-            pairs = [np.median([e.at_best for e in mine], axis=0), np.median([e.errors["auto"] for e in mine], axis=0)]
+            auto = np.median([each.bandwidth["wide_likelihood"] / each.bandwidth["likelihood"] for each in mine])
+            errors = [e.errors["wide_likelihood"] for e in mine]
+            pairs = [np.median([e.at_best for e in mine], axis=0), np.median(errors, axis=0)]
             rows.append((name, noise, kind, n, factor, auto, *(f"{a:.3g} / {b:.3g}" for a, b in pairs)))
     heads = ("shape", "noise", "kind", "n", "best / likeliest", "auto / likeliest", "there / back, best", "auto")
     print_table("By shape: bandwidths over the likeliest, and errors", heads, rows)
@@ -137,7 +138,7 @@ def _with_outliers(shape: Shape, share: float, reach: float, seed: int) -> list[
     size = np.sqrt(data.X.var(axis=0).mean())
     far = data.X.mean(axis=0) + reach * size * rng.uniform(-1, 1, size=(round(share * 500), 2))
     X = np.concatenate([data.X, far])
-    rules = ("plain_likelihood", "likelihood", "auto", "plugin")
+    rules = ("plain_likelihood", "likelihood", "wide_likelihood", "plugin")
     widths = [float(np.asarray(BANDWIDTHS[rule](X, np.ones(len(X)), 1, rng))) for rule in rules]
     ridge = ridge_of(X, widths[2], 1)
     near = ridge.only(data.surface.distance(ridge.points) < 5 * widths[2])
@@ -194,12 +195,12 @@ def _uneven(growth: float) -> Callable[..., Dataset]:
 
 
 def _failure(words: str, shape: Shape, noise: float, seeds: Sequence[int]) -> tuple:
-    rules = ("likelihood", "auto", "neighbors")
+    rules = ("likelihood", "wide_likelihood", "neighbors")
     found = [land(words, shape, noise, "normal", 500, seed, rules) for seed in seeds]
-    h = np.median([each.bandwidth["auto"] for each in found])
-    ratio = np.median([total(each.errors["auto"]) / total(each.at_best) for each in found])
+    h = np.median([each.bandwidth["wide_likelihood"] for each in found])
+    ratio = np.median([total(each.errors["wide_likelihood"]) / total(each.at_best) for each in found])
     best = np.median([each.at_best for each in found], axis=0)
-    auto = np.median([each.errors["auto"] for each in found], axis=0)
+    auto = np.median([each.errors["wide_likelihood"] for each in found], axis=0)
     adaptive = np.median([total(each.errors["neighbors"]) / total(each.at_best) for each in found])
     return words, float(ratio), float(noise / h), *map(float, best), *map(float, auto), float(adaptive)
 
@@ -210,7 +211,7 @@ def _failure(words: str, shape: Shape, noise: float, seeds: Sequence[int]) -> tu
 def cost(full: bool) -> None:
     sizes = (1000, 10_000, 100_000, 1_000_000) if full else (1000, 10_000, 100_000)
     rows = []
-    for rule in ("silverman", "likelihood", "plugin", "auto", "neighbors", "agreement"):
+    for rule in ("silverman", "likelihood", "plugin", "wide_likelihood", "auto", "neighbors", "agreement"):
         seconds = []
         for n in sizes:
             X = datasets.make_spiral(n, 0.04, "normal", 0).X

@@ -40,7 +40,7 @@ def bands(seeds: Sequence[int], full: bool) -> None:
 def _bands(shape: Shape, n: int, seed: int, n_samples: int) -> list[float]:
     data = shape.make(n, shape.noises[1], "normal", seed)
     assert data.surface is not None
-    h = float(np.asarray(BANDWIDTHS["auto"](data.X, np.ones(n), 1, np.random.default_rng(0))))
+    h = float(np.asarray(BANDWIDTHS["wide_likelihood"](data.X, np.ones(n), 1, np.random.default_rng(0))))
     points = ridge_of(data.X, h, 1, 200).points
 
     def make_flow(rows: FloatArray, weight: FloatArray) -> Flow:
@@ -90,7 +90,7 @@ def significance(full: bool) -> None:
 
 def _significant(draw: Callable, n: int, seed: int, n_samples: int) -> list[float]:
     X = draw(np.random.default_rng(seed), n)
-    h = float(np.asarray(BANDWIDTHS["auto"](X, np.ones(n), 1, np.random.default_rng(0))))
+    h = float(np.asarray(BANDWIDTHS["wide_likelihood"](X, np.ones(n), 1, np.random.default_rng(0))))
 
     def make_flow(rows: FloatArray, weight: FloatArray) -> Flow:
         return Flow(KernelDensity(rows, weight, h), 1, tol=1e-3, max_iter=200)

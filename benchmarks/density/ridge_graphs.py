@@ -3,7 +3,7 @@
     python -m benchmarks.density.ridge_graphs [--full] [--only 1,3]
 
 1. Of ten draws, how many have the true number of branches, rings, junctions and ends, by the least length of a branch
-   with a free end, in bandwidths; the bandwidth is "auto".
+   with a free end, in bandwidths; the bandwidth is "wide_likelihood".
 2. Length of all branches over that of the true curve.
 3. Seconds of the processor for the graph of ridge points, and to project every row on it, with the number of rows.
 """
@@ -83,7 +83,7 @@ def shapes(sizes: tuple[int, ...], draws: int) -> None:
         for name, shape in SHAPES.items():
             right, length = np.zeros(len(LENGTHS), dtype=int), []
             for seed in range(draws):
-                model = DensityRidge().fit(shape.make(n, seed))
+                model = DensityRidge(bandwidth="wide_likelihood").fit(shape.make(n, seed))
                 graphs = [RidgeGraph.of(model.flow_, model.places_, least) for least in LENGTHS]
                 right += [counts(graph) == shape.counts for graph in graphs]
                 length.append(graphs[1].latent.lengths.sum() / shape.length)

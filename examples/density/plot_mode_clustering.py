@@ -26,7 +26,7 @@ X = np.concatenate(
 )
 model = ModeClustering().fit(X)
 print(f"bandwidth {model.bandwidth_:.2f}: {len(model.modes_)} clusters of weight {model.mode_weight_.tolist()}")
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+figure, left = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
 ends = model.flow(X).points
 left.plot(*np.stack([X, ends]).transpose(2, 0, 1), color="#c9ced6", lw=0.6, zorder=0)
 left.scatter(*X.T, c=model.labels_, cmap="tab10", vmax=9, s=8)
@@ -42,6 +42,7 @@ left.set(aspect="equal", title="rows, and the modes they climb to")
 bandwidths = np.geomspace(0.15, 2.5, 20)
 counts = [len(ModeClustering(bandwidth=h).fit(X).modes_) for h in bandwidths]
 heavy = [len(ModeClustering(bandwidth=h, min_weight=20).fit(X).modes_) for h in bandwidths]
+figure, right = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 right.semilogx(bandwidths, counts, "o-", ms=4, color="#0072B2", label="all modes")
 right.semilogx(bandwidths, heavy, "o-", ms=4, color="#D55E00", label="with 20 rows or more")
 right.axvline(model.bandwidth_, color="0.6", ls="--", lw=1, label="the default")
