@@ -132,6 +132,7 @@ def measure(model: GTMModel, state: FittedState) -> dict[str, float]:
     }
 
 
+@blas_on_one_thread()
 def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> tuple[AnyStatistics, Hint]:
     """The sums over all rows, part by part. The full matrix of responsibilities never exists.
 
@@ -152,6 +153,7 @@ def _planned_sums(
     return sum_parts(model, rows, nodes, parts), hint
 
 
+@blas_on_one_thread()
 def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> AnyStatistics:
     """The sums over all rows with every node: the dense E-step, to which the planned one is held."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
@@ -165,6 +167,7 @@ def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part
     return found
 
 
+@blas_on_one_thread()
 def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) -> None:
     """Hand all rows to ``take``, some at a time and on several threads; each row stands for itself."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)

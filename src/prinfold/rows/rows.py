@@ -8,6 +8,7 @@ small parallel products spend their time in barriers.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -334,14 +335,28 @@ def blas_on_one_thread() -> Iterator[int]:
     if not _held.acquire(blocking=False):
         yield _held_threads[0]
         return
+    libraries = _blas().lib_controllers
+    allowed = [library.num_threads for library in libraries]
     try:
-        controller = _blas()
-        allowed = [library.num_threads for library in controller.lib_controllers]
-        _held_threads[0] = max(1, min([joblib.cpu_count(), *allowed]))
-        with controller.limit(limits=1):
-            yield _held_threads[0]
+        _held_threads[0] = max(1, min([_n_cores(), *allowed]))
+        for library in libraries:
+            library.set_num_threads(1)
+        yield _held_threads[0]
     finally:
+        for library, n_threads in zip(libraries, allowed, strict=True):
+            library.set_num_threads(n_threads)
         _held.release()
+
+
+def _n_cores() -> int:
+    """Cores that this process may use; joblib reads files to tell, and is asked again only where it may differ."""
+    own = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+    return _count_cores(joblib.cpu_count, own, os.environ.get("LOKY_MAX_CPU_COUNT"))
+
+
+@cache
+def _count_cores(count: Callable[[], int], own: int | None, limit: str | None) -> int:
+    return count()
 
 
 _held = Lock()

@@ -152,6 +152,7 @@ def filtered_mean(model: SequenceModel, rows: Rows, parameters: Any) -> FloatArr
     return out
 
 
+@blas_on_one_thread()
 def forecast(model: SequenceModel, rows: Rows, parameters: Any, n_steps: int) -> tuple[FloatArray, FloatArray]:
     """(S, n_steps, D) expectation of the rows after each sequence, about the data's centre; and their variance.
 
@@ -216,6 +217,7 @@ def _walk(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: 
     work_through(walker, parts, rows.n_rows * len(chain.initial))
 
 
+@blas_on_one_thread()
 def _walkers(
     model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]
 ) -> tuple[Callable[[], Any], list[slice]]:
