@@ -356,14 +356,23 @@ class _Hold:
         self.allowed = [library.num_threads for library in libraries]
         self.n_threads = max(1, min([_n_cores(), *self.allowed]))
         for library in libraries:
-            library.set_num_threads(1)
+            _set_threads(library, 1)
 
     def restore(self) -> None:
         for library, n_threads in zip(_blas().lib_controllers, self.allowed, strict=True):
-            library.set_num_threads(n_threads)
+            _set_threads(library, n_threads)
 
 
 _hold = _Hold()
+
+
+def _set_threads(library: Any, n_threads: int) -> None:
+    """Set the number of threads of a BLAS, from whichever thread.
+
+    threadpoolctl leaves that to the first thread that did so, as long as it lives, and ignores all others. Here passes
+    take turns already, and the last of them may be on another thread than the first.
+    """
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
 
 
 def _n_cores() -> int:
