@@ -234,7 +234,7 @@ KILLED = {
     "ridge": lambda: DensityRidge(max_iter=60, tol=0),
     "mixture": lambda: GTMMixture(2, random_state=0, max_iter=30, tol=0, n_init=1),
     "mixed": lambda: MixedGTM(max_iter=40, tol=0),
-    "tree": lambda: PrincipalTree(),
+    "tree": PrincipalTree,
 }
 
 

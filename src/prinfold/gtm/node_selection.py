@@ -28,7 +28,7 @@ from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block
 LOST = 1e-9
 """Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
 
-_WORTH_IT = 2**23
+_WORTH_IT = 2**22
 """Rows × nodes from which a pass is worth planning."""
 
 _SWEEP_FROM = 2**24
@@ -38,7 +38,7 @@ _SWEEP_AFTER = 4
 _COMPILE_ONCE_FROM = 2**26
 """The same of a single pass."""
 
-_NODES_ONCE = 1000
+_NODES_ONCE = 600
 """Nodes from which a single pass is worth planning."""
 
 _PROBED_ROWS = 32
