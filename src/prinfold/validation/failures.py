@@ -20,6 +20,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, NotEnoughMemoryError, PrinfoldError, warn_caller
+from prinfold.validation.dask_verbs import ask_partitions, is_dask
 from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import check_arguments
 from prinfold.validation.table_warnings import warn_about_table
@@ -90,6 +91,8 @@ def name_failures(verb: F) -> F:
         X = args[0] if args else options.get("X")
         given = dict(zip(names, args, strict=False)) | options
         check_arguments(given)
+        if is_dask(X) and names and not verb.__name__.startswith(("fit", "partial_fit")):
+            return ask_partitions(named, self, X, {name: each for name, each in given.items() if name != names[0]})
         outer = _FITTING.get()  # of fits within a fit the outermost knows the user's table
         token = _FITTING.set(given if outer is None and verb.__name__ == "fit" else outer)
         try:

@@ -1,0 +1,69 @@
+"""Rows of a Dask array or frame: read partition by partition, or added up where they lie.
+
+A sum is a graph of tasks: one for each partition, then additions by the same binary tree as threads and blocks use, so
+that what comes back is one sum, equal to the last bit to that of blocks with the same cuts. Parameters travel within the
+graph, which the scheduler keeps: a worker that dies takes nothing along that cannot be computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from prinfold.rows.column_selection import length_of
+from prinfold.rows.tree_sums import Summable
+from prinfold.validation.dask_verbs import is_dask
+
+S = TypeVar("S", bound=Summable)
+
+
+class DaskPartitions:
+    """The partitions of a Dask array or frame, each with all of its columns."""
+
+    def __init__(self, collection: Any) -> None:
+        if hasattr(collection, "rechunk"):  # an array: several chunks of columns become one
+            collection = collection.rechunk({1: -1}) if collection.numblocks[1] > 1 else collection
+            parts = collection.to_delayed()[:, 0].tolist()
+            known = [None if size != size else int(size) for size in collection.chunks[0]]
+        else:
+            parts = collection.to_delayed()
+            known = [None] * len(parts)
+        self.parts: list[Any] = list(parts)
+        self.lengths: list[int | None] = known
+
+    def read(self) -> Iterator[Any]:
+        """Every partition that has rows, one after the other, brought here."""
+        for i, part in enumerate(self.parts):
+            if self.lengths[i] != 0:
+                found = part.compute()
+                self.lengths[i] = length_of(found)
+                if self.lengths[i]:
+                    yield found
+
+    def sum(self, work: Callable[[Any], S | None]) -> S:
+        """Σ work(partition), computed where the partitions lie; partitions of which work makes None do not count."""
+        from dask import delayed
+
+        task = delayed(_work_on, pure=False)
+        given = delayed(work, pure=False, traverse=False)  # once in the graph, not once for each task
+        terms = [task(given, part) for part, n in zip(self.parts, self.lengths, strict=True) if n != 0]
+        total = delayed(add_found, pure=False)
+        while len(terms) > 1:
+            pairs = [total(terms[i], terms[i + 1]) for i in range(0, len(terms) - 1, 2)]
+            terms = pairs + terms[2 * len(pairs) :]
+        found: S = terms[0].compute()
+        return found
+
+
+def add_found(first: Any, second: Any) -> Any:
+    """The sum of two sums, either of which may be None, the sum of nothing."""
+    return second if first is None else first if second is None else first + second
+
+
+def _work_on(work: Callable[[Any], Any], piece: Any) -> Any:
+    return work(piece) if length_of(piece) else None
+
+
+def partitions_of(source: Any) -> DaskPartitions | None:
+    """The partitions of a Dask collection of rows; None for everything else."""
+    return DaskPartitions(source) if is_dask(source) else None
