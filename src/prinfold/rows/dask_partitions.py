@@ -1,15 +1,18 @@
 """Rows of a Dask array or frame: read partition by partition, or added up where they lie.
 
 A sum is a graph of tasks: one for each partition, then additions by the same binary tree as threads and blocks use, so
-that what comes back is one sum, equal to the last bit to that of blocks with the same cuts. Parameters travel within the
-graph, which the scheduler keeps: a worker that dies takes nothing along that cannot be computed again.
+that what comes back is one sum, equal to the last bit to that of blocks with the same cuts. Parameters travel within
+the graph, which the scheduler keeps: a worker that dies takes nothing along that cannot be computed again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import isnan
 from typing import Any, TypeVar
 
+from prinfold.exceptions import InvalidDataError
 from prinfold.rows.column_selection import length_of
 from prinfold.rows.tree_sums import Summable
 from prinfold.validation.dask_verbs import is_dask
@@ -24,7 +27,7 @@ class DaskPartitions:
         if hasattr(collection, "rechunk"):  # an array: several chunks of columns become one
             collection = collection.rechunk({1: -1}) if collection.numblocks[1] > 1 else collection
             parts = collection.to_delayed()[:, 0].tolist()
-            known = [None if size != size else int(size) for size in collection.chunks[0]]
+            known = [None if isnan(size) else int(size) for size in collection.chunks[0]]
         else:
             parts = collection.to_delayed()
             known = [None] * len(parts)
@@ -42,17 +45,32 @@ class DaskPartitions:
 
     def sum(self, work: Callable[[Any], S | None]) -> S:
         """Σ work(partition), computed where the partitions lie; partitions of which work makes None do not count."""
+        return self.sum_numbered(_WithoutNumber(work))
+
+    def sum_numbered(self, work: Callable[[tuple[int, Any]], S | None]) -> S:
+        """The same for work that takes the number of a partition too."""
         from dask import delayed
 
-        task = delayed(_work_on, pure=False)
+        task, total = delayed(_work_on, pure=False), delayed(add_found, pure=False)
         given = delayed(work, pure=False, traverse=False)  # once in the graph, not once for each task
-        terms = [task(given, part) for part, n in zip(self.parts, self.lengths, strict=True) if n != 0]
-        total = delayed(add_found, pure=False)
+        terms = [task(given, i, part) for i, part in enumerate(self.parts) if self.lengths[i] != 0]
         while len(terms) > 1:
             pairs = [total(terms[i], terms[i + 1]) for i in range(0, len(terms) - 1, 2)]
             terms = pairs + terms[2 * len(pairs) :]
-        found: S = terms[0].compute()
+        found: S | None = terms[0].compute() if terms else None
+        if found is None:
+            raise InvalidDataError("the Dask collection has no rows; there is nothing to fit")
         return found
+
+
+@dataclass(frozen=True)
+class _WithoutNumber:
+    """Work that does not ask for the number of a partition."""
+
+    work: Callable[[Any], Any]
+
+    def __call__(self, numbered: tuple[int, Any]) -> Any:
+        return self.work(numbered[1])
 
 
 def add_found(first: Any, second: Any) -> Any:
@@ -60,8 +78,8 @@ def add_found(first: Any, second: Any) -> Any:
     return second if first is None else first if second is None else first + second
 
 
-def _work_on(work: Callable[[Any], Any], piece: Any) -> Any:
-    return work(piece) if length_of(piece) else None
+def _work_on(work: Callable[[Any], Any], number: int, piece: Any) -> Any:
+    return work((number, piece)) if length_of(piece) else None
 
 
 def partitions_of(source: Any) -> DaskPartitions | None:

@@ -25,7 +25,7 @@ def is_dask(X: Any) -> bool:
 
 
 def ask_partitions(verb: Callable[..., Any], estimator: Any, X: Any, options: Mapping[str, Any]) -> Any:
-    """The answer of a verb for a Dask collection: an array, or a tuple of arrays, that is computed when it is asked for.
+    """The answer of a verb for a Dask collection: an array, or a tuple of arrays, computed when it is asked for.
 
     Means over rows are computed at once.
     """

@@ -112,7 +112,7 @@ def name_failures(verb: F) -> F:
         finally:
             _FITTING.reset(token)
         _judge(self, verb, X, found, left)
-        if verb.__name__ == "fit" and outer is None:
+        if verb.__name__ == "fit" and outer is None and not is_dask(X):
             warn_about_table(self, X, given.get("sample_weight"))
         return found
 
@@ -188,6 +188,8 @@ def _remedy(estimator: Any, X: Any) -> str:
 
 def _column_spreads(X: Any) -> Any:
     """(D,) ranges of the columns of a table; empty where it is no plain one."""
+    if is_dask(X):  # which would be pulled into memory
+        return np.empty(0)
     try:
         table = np.asarray(X, dtype=np.float64)
         return np.ptp(table, axis=0) if table.ndim == 2 else np.empty(0)
