@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any, TypeVar
 
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, NotEnoughMemoryError
 from prinfold.rows.column_selection import length_of
 from prinfold.rows.tree_sums import Summable
 from prinfold.validation.dask_verbs import is_dask
@@ -57,7 +57,7 @@ class DaskPartitions:
         while len(terms) > 1:
             pairs = [total(terms[i], terms[i + 1]) for i in range(0, len(terms) - 1, 2)]
             terms = pairs + terms[2 * len(pairs) :]
-        found: S | None = terms[0].compute() if terms else None
+        found: S | None = _compute(terms[0]) if terms else None
         if found is None:
             raise InvalidDataError("the Dask collection has no rows; there is nothing to fit")
         return found
@@ -71,6 +71,19 @@ class _WithoutNumber:
 
     def __call__(self, numbered: tuple[int, Any]) -> Any:
         return self.work(numbered[1])
+
+
+def _compute(task: Any) -> Any:
+    """The result of a task; one that ended every worker it was given to is an error with a name."""
+    try:
+        return task.compute()
+    except Exception as error:
+        if type(error).__name__ != "KilledWorker":
+            raise
+        raise NotEnoughMemoryError(
+            "a partition ended every worker that it was given to, most often because it does not fit in their memory; "
+            "make partitions smaller, by X.rechunk or X.repartition, or give workers more memory"
+        ) from error
 
 
 def add_found(first: Any, second: Any) -> Any:

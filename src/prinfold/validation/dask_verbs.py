@@ -40,7 +40,7 @@ def ask_partitions(verb: Callable[..., Any], estimator: Any, X: Any, options: Ma
     rows = rows.rechunk({1: -1})
     probe = _answer_for_a_row(verb, estimator, rows.shape[1], options)
     model = delayed(estimator, pure=False, traverse=False)
-    ask = {"model": model, "verb": verb, "options": dict(options), "names": names}
+    ask = {"model": model, "verb": verb.__name__, "options": dict(options), "names": names}
     if isinstance(probe, float | np.floating) and verb.__name__ in _MEANS:
         found = da.map_blocks(_weighted, rows, chunks=(rows.chunks[0], (2,)), meta=np.empty((0, 2)), **ask)
         one_each = da.map_blocks(_first_row, found, chunks=((1,) * found.numblocks[0], (2,)), meta=np.empty((0, 2)))
@@ -70,13 +70,13 @@ def _map(rows: Any, probe: Any, field: int | None, ask: Mapping[str, Any]) -> An
 
 
 def _ask(
-    block: Any, *, model: Any, verb: Any, options: Any, names: Any, field: int | None = None, empty: Any = None
+    block: Any, *, model: Any, verb: str, options: Any, names: Any, field: int | None = None, empty: Any = None
 ) -> Any:
     """The answer for one partition."""
     if len(block) == 0:
         return empty
     named = block if names is None else NamedBlock.of(np.asarray(block), names)
-    found = verb(model, named, **options)
+    found = getattr(model, verb)(named, **options)
     return np.asarray(found if field is None else found[field])
 
 
