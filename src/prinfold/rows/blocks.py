@@ -32,13 +32,14 @@ class Blocks:
     source : path, dataset, array, frame, list of those, or function
         The name of a file that ends in ``.parquet``, ``.arrow``, ``.feather``, ``.csv``, ``.npy`` or ``.zarr``, or of a
         folder of such files; an Arrow dataset or table; a Zarr array, a memory map or anything else of two dimensions
-        that gives slices of rows; a frame; a list of any of these; or a function without arguments that returns a
-        fresh iterator of arrays or frames each time it is called. What can be read only once is refused.
+        that gives slices of rows; a frame; a Dask array or frame, each of whose partitions is a block; a list of those
+        in memory or on disk; or a function without arguments that returns a fresh iterator of arrays or frames each
+        time it is called. What can be read only once is refused.
     columns : sequence of str or int, default=None
         Names or numbers of the columns to read; None is all but that of the weights. Of files in columns the others
         are not read at all.
     rows : int, default=65536
-        Most rows in a block.
+        Most rows in a block; of a Dask collection partitions stay as they are.
     weight : str or int, default=None
         Name or number of a column that holds the weights of the rows.
 
