@@ -55,6 +55,10 @@ class GTMModel:
         """Entries of the history for a state."""
         return measure(self, state)
 
+    def finish(self, rows: Rows, state: Any) -> Any:
+        """State that training ends with; here every step has seen all rows."""
+        return state
+
     def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
         """Hand all rows to ``take`` with what the posterior says of them; here each stands for itself."""
         visit_each(self, rows, parameters, take)
