@@ -81,12 +81,17 @@ def finish(ax: Any, *, settle: bool, heading: str = "") -> Axes:
     """Return the axes; a figure of our own gets its heading, and its layout is computed first."""
     if settle:
         if heading:
-            ax.figure.suptitle(plain_text(heading), x=0.01, ha="left", fontsize=10.5, color=INK)
+            heading_over(ax.figure, heading)
         # One pass takes the axes for wider than their aspect leaves them, and labels would be cut off on saving.
         for _ in range(_LAYOUT_PASSES):
             ax.figure.get_layout_engine().execute(ax.figure)
     finished: Axes = ax
     return finished
+
+
+def heading_over(figure: Any, words: str) -> None:
+    """A heading over the left edge of a whole figure."""
+    figure.suptitle(plain_text(words), x=0.01, ha="left", fontsize=10.5, color=INK)
 
 
 def is_solid(ax: Axes | None) -> bool:

@@ -108,7 +108,8 @@ def _refuse_unknown_numbers(recipe: GTM) -> None:
         )
     if recipe.trainer != "batch":
         raise InvalidParameterError(
-            f"the maps of a mixture are trained together, so trainer={recipe.trainer!r} cannot be"
+            f"the maps of a mixture are trained together, so trainer={recipe.trainer!r} cannot be used; "
+            "leave it at 'batch'"
         )
 
 
@@ -289,7 +290,7 @@ def given_memberships(partition: Any, n_maps: int, n_rows: int) -> FloatArray | 
     if not sound or (found < 0).any() or not (found.sum(axis=1) > 0).all():
         raise InvalidDataError(
             f"partition must hold the number of a map for each of {n_rows} rows, or memberships of shape "
-            f"({n_rows}, {n_maps}) that are not negative and not all nil; got shape {found.shape} of {found.dtype}"
+            f"({n_rows}, {n_maps}) that are not negative and not all zero; got shape {found.shape} of {found.dtype}"
         )
     return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)
 

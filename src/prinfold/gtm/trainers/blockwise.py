@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -22,6 +20,7 @@ from prinfold.gtm import model as gtm
 from prinfold.gtm.noise.protocol import AnyStatistics
 from prinfold.loops import Outcome
 from prinfold.rows.rows import Rows
+from prinfold.rows.tree_sums import tree_sum
 
 T = TypeVar("T")
 
@@ -58,7 +57,7 @@ def some_rows(rows: Rows, chosen: slice | IntArray) -> Rows:
 
 def sum_statistics(statistics: Iterable[AnyStatistics]) -> AnyStatistics:
     """The sum of the statistics of several blocks."""
-    return reduce(add, statistics)
+    return tree_sum(statistics)
 
 
 def with_final_pass(

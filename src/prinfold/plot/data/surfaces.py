@@ -294,28 +294,33 @@ def noise_ellipses(covariance: FloatArray) -> tuple[FloatArray, FloatArray, Floa
 
 
 class LearningCurve(NamedTuple):
-    """The way of training: values by iteration, the first being the start, and a heading on how it ended."""
+    """The course of training: values by iteration, the number of the first, and a heading on how it ended.
+
+    A history may begin late: where nodes were doubled it holds the iterations after that.
+    """
 
     objective: FloatArray
     log_likelihood: FloatArray | None
     noise: FloatArray | None
     ending: str
+    first: int = 0
 
 
 def training_course(model: Any) -> LearningCurve:
     """Data of :func:`learning_curve`, from a fitted model or from a ``history_``; noise as standard deviation."""
     if isinstance(model, Mapping):
-        history, ending = model, ""
+        history, ending, done = model, "", None
     else:
         model = FittedSurface.of(model).model
-        history = model.history_
-        ending = model.stop_reason_.after(max(len(history.get("objective", ())) - 1, 0))
+        history, done = model.history_, int(model.n_iter_)
+        ending = model.stop_reason_.after(done)
     if "objective" not in history:
         raise InvalidDataError(f"a history needs the key 'objective', got {sorted(history)}")
     objective = np.asarray(history["objective"], dtype=float)
     likelihood = np.asarray(history["log_likelihood"], dtype=float) if "log_likelihood" in history else None
     noise = np.sqrt(np.asarray(history["noise"], dtype=float)) if "noise" in history else None
-    return LearningCurve(objective, likelihood, noise, ending)
+    first = 0 if done is None else max(done - len(objective) + 1, 0)
+    return LearningCurve(objective, likelihood, noise, ending, first)
 
 
 class ClampingComparison(NamedTuple):
