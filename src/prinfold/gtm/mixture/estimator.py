@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import RandomState
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
@@ -164,7 +164,7 @@ class GTMMixture(MixtureVerbs):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
         """Fit all maps and their shares by expectation maximisation.
 
