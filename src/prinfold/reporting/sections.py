@@ -10,9 +10,8 @@ import numpy as np
 
 from prinfold.citations import cite
 from prinfold.exceptions import InvalidParameterError, quantity
-from prinfold.latent import Branches
 from prinfold.notebook.settings import reasons, settings_of
-from prinfold.plot.inputs import RowClasses
+from prinfold.plot.inputs import RowClasses, drawing_of
 from prinfold.reporting import writing
 from prinfold.reporting.measurements import Study
 from prinfold.reporting.pictures import Picture
@@ -168,20 +167,16 @@ def pieces(study: Study) -> list[str]:
             for j in range(len(latent.charts))
         ]
         return [_PIECES, writing.table(["map", "share", "rows", "RMS distance"], lines, numbers=(1, 2, 3))]
-    if not isinstance(latent, Branches):
+    curves = drawing_of(latent).pieces
+    if curves is None:
         return []
-    if latent.n_branches == 1:
-        kind = "closed" if latent.closed[0] else "open"
-        return [writing.paragraph(f"The curve is {kind} and {writing.number(latent.lengths[0])} long.")]
-    of = latent.domain.piece(study.Z)
+    lengths, kinds = curves.high - curves.low, np.where(curves.closed, "closed", "open")
+    if len(lengths) == 1:
+        return [writing.paragraph(f"The curve is {kinds[0]} and {writing.number(lengths[0])} long.")]
+    of = curves.piece(study.Z)
     lines = [
-        [
-            str(b),
-            writing.number(latent.lengths[b]),
-            "closed" if latent.closed[b] else "open",
-            *_count_and_distance(study, of == b),
-        ]
-        for b in range(latent.n_branches)
+        [str(b), writing.number(length), str(kinds[b]), *_count_and_distance(study, of == b)]
+        for b, length in enumerate(lengths)
     ]
     shown = writing.table(["branch", "length", "", "rows", "RMS distance"], lines[:_MOST_COLUMNS], numbers=(1, 3, 4))
     more = len(lines) - _MOST_COLUMNS
