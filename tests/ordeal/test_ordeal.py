@@ -89,7 +89,7 @@ def test_a_new_method_is_tried_from_its_entry_alone(monkeypatch: pytest.MonkeyPa
     assert "raw error: KeyError" in {f"{each.verdict}: {each.detail.partition(':')[0]}" for each in found}
     assert hunt.search("file", entry, "quick", 5) == []
     assert hunt.tried["file"] == 5
-    assert hunt.sweep_files(entry, "quick", 5) == []
+    assert hunt.sweep("file", entry, "quick", 5) == []
     assert hunt.tried["file"] == 10
 
 

@@ -121,6 +121,15 @@ random_state = Constraint(
 )
 
 
+_MOST_REFITS = 100_000
+"""Fits to rows drawn anew that a verb makes at most: any share of them is then known to a sixth of a per cent."""
+
+
+def refits(minimum: int) -> Constraint:
+    """How often a model is fitted to rows that are drawn anew."""
+    return integer(minimum, _MOST_REFITS)
+
+
 _ARGUMENTS = {
     "extrapolate": flag,
     "return_latent": flag,
@@ -130,7 +139,7 @@ _ARGUMENTS = {
     "threshold": nothing | fraction,
     "level": fraction,
     "length": nothing | integer(1),
-    "n_samples": integer(1),
+    "n_samples": refits(1),
     "n_steps": integer(1),
     "n_columns": integer(1),
 }
