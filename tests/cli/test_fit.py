@@ -436,7 +436,11 @@ def test_an_interrupt_keeps_what_there_is(
         return measure()
 
     monkeypatch.setattr(fixed_point, "perf_counter", stop)
-    said = call("fit", "data.csv", "--json")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    try:
+        said = call("fit", "data.csv", "--json")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert said.code == 130
     assert said.json["interrupted"] is True
     assert prinfold.load("data.prinfold").n_iter_ == said.json["iterations"]

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 def always(monkeypatch):
     """Plan even the smallest pass."""
     monkeypatch.setattr(pruning, "_WORTH_IT", 0)
-    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 0)
+    monkeypatch.setattr(pruning, "_NODES_ONCE", 0)
 
 
 @pytest.fixture
@@ -259,10 +259,10 @@ def test_a_single_pass_is_planned_where_nodes_are_many_for_its_threads(monkeypat
             parts = pruning.plan_once(model._model.surface, model._model.noise, nodes, rows, model.weights_)
         return {type(part) if part.near is not None else None for part in parts}
 
-    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 256)
+    monkeypatch.setattr(pruning, "_NODES_ONCE", 256)
     assert kinds(1) == {pruning.Part}
     assert kinds(2) == ({None} if joblib.cpu_count() > 1 else {pruning.Part})
-    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 257)
+    monkeypatch.setattr(pruning, "_NODES_ONCE", 257)
     assert kinds(1) == {None}
 
 
@@ -454,7 +454,7 @@ def test_a_bound_that_is_no_number_leaves_nothing_out():
 @pytest.mark.parametrize("threshold", [1e-6, 0.2])
 def test_sparse_responsibilities_are_the_large_ones(monkeypatch, plan_from, threshold):
     monkeypatch.setattr(pruning, "_WORTH_IT", plan_from)
-    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 0)
+    monkeypatch.setattr(pruning, "_NODES_ONCE", 0)
     X = sheet()
     model = trained(X)
     dense = model.responsibilities(X)

@@ -22,8 +22,9 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from prinfold import GTM, PPS, UKR, plot
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, MissingExtraError
-from prinfold.plot import layouts, style
+from prinfold.plot import style
 from prinfold.plot.data import surfaces as data
+from prinfold.plot.inputs import layout_of
 
 SPACES = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points", "space")
 Models = dict[str, GTM]
@@ -207,8 +208,8 @@ def test_lines_join_mean_and_mode(models: Models, rows: Tables, name: str) -> No
     ax = plot.latent_map(models[name], rows[name][:20], mode_lines=True, background=None)
     joins = np.array(the(LineCollection, ax).get_segments())
     assert len(joins) >= 20
-    layout = layouts.layout_of(models[name].latent_)
-    if isinstance(layout, layouts.Plane):
+    layout = layout_of(models[name].latent_).plane
+    if layout is not None:
         longest = np.hypot(
             *(span / 2 if closed else span for span, closed in zip(layout.span, layout.periodic, strict=True))
         )

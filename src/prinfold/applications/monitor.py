@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import Any, ClassVar, Self
 
@@ -17,7 +16,7 @@ from prinfold.applications.monitor_measures import SurfaceGauge
 from prinfold.applications.monitor_statistics import SPLITS, Contributions, Limits, Measures, PValues
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
-from prinfold.files import save, storable
+from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers
 from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -371,15 +370,6 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         check_is_fitted(self)
         density, along, off = self._model_limits()
         return Limits(-density, along, off)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`prinfold.load` reads.
-
-        Parameters
-        ----------
-        {path}
-        """
-        save(self, path)
 
     # --------------------------------------------------------------------------------------- plumbing
 

@@ -82,7 +82,7 @@ def _compare(options: argparse.Namespace) -> int:
     step, rows = scaling_step(scaling), cells.rows(index)
     X = rows if step is None else step.fit_transform(np.asarray(rows))
     clock = perf_counter()
-    with console.note_warnings():
+    with console.note_warnings(), console.working("Comparing methods"):
         found = _run_comparison(X, options, verbose=console.talks)
     seconds = perf_counter() - clock
     console.say(f"\n{_wrap_sentences(found.in_words(as_options))}\nAll of it took {seconds:.1f} s.")
@@ -185,7 +185,7 @@ def _own_model(found: Comparison, own: int | None, X: Any, console: Console) -> 
         console.note(f"{why}, so that no model was written; name some of them with --methods")
         return None
     console.note(f"{why}, so that the best of these is written: {_gap_in_words(found, own)}")
-    with console.note_warnings():
+    with console.note_warnings(), console.working("Fitting the model to write"):
         return fit_to_rows(found.contestants[own].model, X)
 
 

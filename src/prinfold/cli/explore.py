@@ -82,7 +82,7 @@ def _explore(options: argparse.Namespace) -> int:
     title = options.title or f"{options.model.stem}: {surface.kind} map"
     shown = {"image_shape": options.image, "series": options.series or None, "title": title}
     rows, about = rows_to_show(surface, options, console, carry=True)
-    with console.note_warnings():
+    with console.note_warnings(), console.working("Making the page"):
         page = explore(surface.thing, rows, out, **about, **shown)
     n = 0 if rows is None else len(rows)
     console.say(

@@ -102,12 +102,12 @@ def _fit(options: argparse.Namespace) -> int:
     console.say(wrap_line(f"Fitting {_model_name(plan)} to {options.data}: {_shape(plan)}."))
     console.note(*table.notes, *chosen.in_words(), *plan.notes)
     clock = perf_counter()
-    with console.note_warnings():
+    with console.note_warnings(), console.working(f"Fitting {_model_name(plan)}"):
         fitted = run_plan(plan, options.checkpoint)
     console.note(*_separate_groups(plan))
     seconds = perf_counter() - clock
     surface = StoredSurface.of(fitted)
-    with console.note_warnings():
+    with console.note_warnings(), console.working("Measuring the fit"):
         found = _findings(surface, plan, seconds)
     if not any("is folded at" in each for each in console.notes):  # or training has said so
         console.note(*fold_remarks(surface))

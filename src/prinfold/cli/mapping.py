@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from prinfold.cli.tables.rows import ChosenCells, select_rows
 from prinfold.cli.tables.writing import STANDARD, WRITERS, check_target, sibling_file, write_table
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import quantity
+from prinfold.loops import Meter
 
 Results = Callable[[StoredSurface, ChosenCells, IntArray], dict[str, Any]]
 """What is worked out for some rows, by the name of the column it goes into."""
@@ -81,10 +83,11 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
                 f"{quantity(gaps, 'row')} with missing cells: the point is nearest over the cells that are there, "
                 "and the distance is over them, raised to all columns in proportion"
             )
-        with console.note_warnings():
+        with console.note_warnings(), console.working("Placing the rows"):
             found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)
         columns = _result_columns(table, cells, found, placed, written, options.keep or [])
-        write_table(out, columns)
+        with nullcontext() if out == STANDARD else console.working(f"Writing {out.name}"):
+            write_table(out, columns)
         console.note(*table.notes)
         console.say(f"{quantity(len(written), 'row')} → {out}: {', '.join(columns)}" if out != STANDARD else "")
         console.result |= {"command": name, "model": options.model, "data": options.data, "out": out}
@@ -114,7 +117,8 @@ def _rows(surface: StoredSurface, cells: ChosenCells, policy: str, console: Cons
 def _by_row(surface: StoredSurface, cells: ChosenCells, index: IntArray, results: Results) -> dict[str, Any]:
     if not len(index):
         return {}
-    blocks = by_blocks(lambda part: results(surface, cells, part), index)
+    with Meter("Placing the rows", len(index)) as meter:
+        blocks = by_blocks(lambda part: results(surface, cells, part), index, meter.tell)
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 

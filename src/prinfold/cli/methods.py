@@ -35,11 +35,6 @@ def settings() -> frozenset[str]:
     return frozenset(name for cls in methods().values() for name in inspect.signature(cls).parameters)
 
 
-def method_class(word: str) -> Any:
-    """The estimator that goes by a name."""
-    return METHODS[method_name(word)].cls
-
-
 def method_name(word: str) -> str:
     """The name of the method that a word stands for, found without loading any method."""
     known = {each.name.lower(): each.name for each in manifolds()}

@@ -102,7 +102,7 @@ def read(options: argparse.Namespace, console: Console, draw: Draw | None = None
     """The table that the options name, or some rows that are drawn of it."""
     decimal = {"point": ".", "comma": ","}.get(options.decimal)
     reading = Reading(options.separator, options.header, tuple(options.na), options.array, decimal, draw)
-    with console.note_warnings():
+    with console.note_warnings(), console.working(f"Reading {options.data.name}"):
         return read_table(options.data, reading)
 
 

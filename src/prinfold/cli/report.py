@@ -49,7 +49,7 @@ def _report(options: argparse.Namespace) -> int:
     axes = _axes([word for words in options.axes or [] for word in comma_separated(words)], surface)
     title = options.title or f"{options.model.stem}: {surface.kind} report"
     shown = {"columns": axes or None, "worst": options.worst, "title": title, "reason": options.reason}
-    with console.note_warnings():
+    with console.note_warnings(), console.working("Writing the report"):
         report(surface.thing, rows, out, **about, **shown, figures=options.figures)
     beside = "" if options.figures is None else f", with figures in {options.figures}"
     console.say(f"{quantity(len(rows), 'row')} reported on in {out}{beside}; open it in a browser")

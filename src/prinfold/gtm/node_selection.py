@@ -11,7 +11,6 @@ call; groups are then made smaller, in jobs that are large enough to wait for th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,24 +23,23 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.node_bounds import Balls, leading_axes, split_radii
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise
-from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block, threads_allowed
+from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block
 
 LOST = 1e-9
 """Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
 
-_WORTH_IT = 2**22
-"""Rows × nodes from which a pass is worth planning, for each thread, until sweeps pay."""
+_WORTH_IT = 2**23
+"""Rows × nodes from which a pass is worth planning."""
 
 _SWEEP_FROM = 2**24
 _SWEEP_AFTER = 4
 """Rows × nodes, and passes, from which compiled sweeps pay: loading the compiler takes as long as a few passes."""
 
-_COMPILE_ONCE_FROM = 2**28
-_COMPILED = "prinfold.gtm._e_step_jit"
-"""The same of a single pass; where sweeps were loaded before, ``_SWEEP_FROM`` is enough."""
+_COMPILE_ONCE_FROM = 2**26
+"""The same of a single pass."""
 
-_NODES_PER_THREAD = 600
-"""Nodes from which a single pass is worth planning, for each thread that a dense one would have."""
+_NODES_ONCE = 1000
+"""Nodes from which a single pass is worth planning."""
 
 _PROBED_ROWS = 32
 _PROMISING_SHARE = 0.1
@@ -174,27 +172,21 @@ def plan(
 
 def _bound_for(noise: AnyNoise, rows: Rows, n_pairs: int) -> Bound | None:
     """The bound to go by; None where it leaves out little, or rows cannot be picked without reading them all."""
-    # Groups that are computed one by one gain nothing from threads, of which a dense pass makes all; sweeps do.
-    enough = max(_WORTH_IT, min(_WORTH_IT * threads_allowed(), _SWEEP_FROM))
-    return noise.capabilities.bound if n_pairs >= enough and not isinstance(rows.table, np.memmap) else None
+    return noise.capabilities.bound if n_pairs >= _WORTH_IT and not isinstance(rows.table, np.memmap) else None
 
 
 def plan_once(
     surface: BasisMap, noise: AnyNoise, nodes: AnyNodes, rows: Rows, weights: FloatArray
 ) -> Sequence[Part | RowBatch]:
-    """The parts of a single pass, whose groups serve no other, so that it takes more nodes to be worth them.
-
-    Making groups gains little from threads, where a dense pass gains all there is.
-    """
+    """The parts of a single pass, whose groups serve no other, so that it takes more nodes to be worth them."""
     n_nodes = surface.latent.n_nodes
     n_pairs = rows.n_rows * n_nodes
     bound = _bound_for(noise, rows, n_pairs)
-    if bound is None or n_nodes < _NODES_PER_THREAD * threads_allowed():
+    if bound is None or n_nodes < _NODES_ONCE:
         return whole(rows)
     if _share_of_nodes(bound, nodes, rows) > _PROMISING_SHARE:
         return whole(rows)
-    ready = _SWEEP_FROM if _COMPILED in sys.modules else _COMPILE_ONCE_FROM
-    compiled = noise.capabilities.compiled_weights is not None and n_pairs >= ready
+    compiled = noise.capabilities.compiled_weights is not None and n_pairs >= _COMPILE_ONCE_FROM
     return plan(surface, noise, nodes, rows, weights, Hint(None, _SWEEP_AFTER if compiled else 0), compiled)[0]
 
 

@@ -39,7 +39,7 @@ _ROUNDING = 0.1
 """Loss of a log density to rounding from which a warning is due."""
 
 
-def online_rule(trainer: Any) -> Online:
+def online_rule(trainer: object) -> Online:
     """The step rule of a stream: that of the trainer if it is one, else the usual."""
     return trainer if isinstance(trainer, Online) else Online()
 

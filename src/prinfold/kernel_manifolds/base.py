@@ -164,10 +164,6 @@ class KernelManifold(PrincipalManifold):
             kept=self._model.remembered,
         )
 
-    def _nearest_latent(self, table: FloatArray) -> FloatArray:
-        """Latent coordinates of the nearest points of the surface, UKR's (19)."""
-        return self._nearest(table).latent.astype(table.dtype, copy=False)
-
     def _restore(self) -> None:
         """Rebuild the map, which files do not hold, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)

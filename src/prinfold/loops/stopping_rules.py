@@ -67,6 +67,7 @@ _PLAIN = {
 """Sentences that name settings or methods, said without."""
 
 _AFTER = {
+    "REFINED": "Converged after {}, the last of them with more nodes",
     "CAPPED": "Stopped after {} with the most segments allowed",
     "SCHEDULE": "Finished the schedule of {}",
     "STALLED": "No further gain after {}",

@@ -8,6 +8,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, quantity
+from prinfold.latent.drawing import LatentLayout, Plane
 from prinfold.plot import style
 from prinfold.plot.data.surfaces import (
     Field,
@@ -23,8 +24,7 @@ from prinfold.plot.data.surfaces import (
     row_posterior,
     stretch_ellipses,
 )
-from prinfold.plot.inputs import FittedSurface, lanes, row_marks
-from prinfold.plot.layouts import LatentLayout, Plane, Ring, Strip, layout_of
+from prinfold.plot.inputs import FittedSurface, lanes, layout_of, row_marks
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
@@ -256,12 +256,13 @@ def _layout(fitted: FittedSurface, ax: Axes | None) -> LatentLayout:
 
 def _size(layout: LatentLayout) -> tuple[float, float]:
     """Inches that suit the shape of a layout."""
-    if isinstance(layout, Strip):
-        return 6.4, 2.6
-    if isinstance(layout, Plane):
-        ratio = float(np.clip(layout.span[1] / layout.span[0], 0.3, 1.2))
+    if layout.plane is not None:
+        across, up = layout.plane.span
+        ratio = float(np.clip(up / across, 0.3, 1.2))
         return (6.4, 5.2 * ratio + 0.35) if ratio > 0.6 else (7.6, 7.0 * ratio + 1.0)
-    return (5.4, 5.4) if isinstance(layout, Ring) else (6.4, 5.4)
+    if layout.axis is not None:
+        return (5.4, 5.4) if layout.axis.closed else (6.4, 2.6)
+    return 6.4, 5.4
 
 
 # ------------------------------------------------------------------------------------------------ how to draw
@@ -275,7 +276,7 @@ def _draw_nodes(ax: Any, layout: LatentLayout, fitted: FittedSurface) -> None:
 
 def _repeat_at_seam(layout: LatentLayout, place: FloatArray) -> FloatArray:
     """Places, and again those at a seam on the other side of it."""
-    if not isinstance(layout, Plane):
+    if layout.plane is None:
         return place
     copy, shift = repeat_over_seams(layout, place, _SEAM_WIDTH)
     return np.asarray(place[copy] + shift)
@@ -294,9 +295,9 @@ def _node_colors(
     ax: Any, fitted: FittedSurface, layout: LatentLayout, value: FloatArray, ends: tuple[float, float]
 ) -> Any:
     """Nodes by colour: as cells where they are a lattice of two axes, else as dots."""
-    field = node_field(fitted.latent, value) if isinstance(layout, Plane) else None
-    if field is not None and isinstance(layout, Plane):
-        ax.set(xlim=_reach(field.x, layout, 0), ylim=_reach(field.y, layout, 1))
+    field = None if layout.plane is None else node_field(fitted.latent, value)
+    if field is not None and layout.plane is not None:
+        ax.set(xlim=_reach(field.x, layout.plane, 0), ylim=_reach(field.y, layout.plane, 1))
         return style.draw_field(ax, field, ends=ends, cmap=style.DEEP)
     nodes = fitted.latent.nodes
     place = layout.place(nodes, np.full(len(nodes), 0.5))
@@ -323,11 +324,10 @@ def _draw_ellipses(ax: Any, fitted: FittedSurface, layout: LatentLayout) -> None
 
 def _curve_axis(ax: Any, layout: LatentLayout) -> None:
     """A horizontal axis for the coordinate of a curve."""
-    if isinstance(layout, Ring):
+    assert layout.axis is not None
+    if layout.axis.closed:
         style.angle_ticks(ax.xaxis)
-        ax.set_xlim(-np.pi, np.pi)
-    elif isinstance(layout, Strip):
-        ax.set_xlim(layout.low, layout.high)
+    ax.set_xlim(layout.axis.low, layout.axis.high)
     ax.set_xlabel(layout.labels[0])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
+from prinfold.latent.drawing import LatentLayout
 from prinfold.plot import style
 from prinfold.plot.data.surfaces import choose_view, repeat_over_seams
 from prinfold.plot.data.uncertainties import (
@@ -21,7 +22,6 @@ from prinfold.plot.data.uncertainties import (
     tube,
 )
 from prinfold.plot.inputs import FittedSurface, lanes, numbers_of, row_marks
-from prinfold.plot.layouts import LatentLayout
 from prinfold.plot.lines import wires
 from prinfold.plot.maps import _layout, _size
 from prinfold.plot.surfaces import _filled_rows, _frame

@@ -22,6 +22,7 @@ from prinfold.exceptions import (
     quantity,
     warn_caller,
 )
+from prinfold.loops import write_line
 from prinfold.select.branching import branching_note
 from prinfold.select.candidates import Candidate, candidates_of
 from prinfold.select.comparison_result import Comparison
@@ -156,7 +157,7 @@ def _gather(
         now = perf_counter()
         left = f", about {(now - begin) / i * (n - i):.0f} s left" if i < n else ""
         if verbose and sys.stderr is not None:
-            sys.stderr.write(f"{i} of {n}  {one.name}: {now - before:.1f} s{left}\n")
+            write_line(sys.stderr, f"{i} of {n}  {one.name}: {now - before:.1f} s{left}")
         before = now
     return found
 

@@ -163,9 +163,6 @@ class RegressedManifold(PrincipalManifold):
             found.append(("all rows are equal, so that the surface is a point", DegenerateWarning))
         return found
 
-    def _latent_of(self, table: FloatArray) -> FloatArray:
-        return self._nearest(table).latent.astype(table.dtype, copy=False)
-
     def _point(self, Z: FloatArray) -> FloatArray:
         return np.asarray(self._model.point(Z, self.weights_) + self.offset_)
 

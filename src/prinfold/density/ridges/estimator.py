@@ -473,9 +473,6 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         """Another method, where there is one for ridges of this dimension."""
         return ("fit a PrincipalTree",) if self.flow_.dimension == 1 else ()
 
-    def _latent_of(self, table: FloatArray) -> FloatArray:
-        return self._nearest(table).latent.astype(table.dtype, copy=False)
-
     def _carry(self, table: FloatArray) -> FlowResult:
         with blas_on_one_thread():  # held throughout: asking for it at every step would show
             return self.flow_(self.space_.enter(table))

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.exceptions import InvalidParameterError
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -24,7 +24,7 @@ ROOT = "root"
 
 @gate_verbs
 @fill_parameter_docs
-class HierarchyVerbs(BaseEstimator):
+class HierarchyVerbs(StoredEstimator):
     """Verbs of a fitted hierarchy; it has ``levels_``, mixtures by the names of their paths."""
 
     levels_: dict[str, Any]
@@ -178,7 +178,6 @@ class HierarchyVerbs(BaseEstimator):
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
     plot = PrincipalManifold.plot
-    save = PrincipalManifold.save
     cite = PrincipalManifold.cite
 
     # --------------------------------------------------------------------------------------- plumbing

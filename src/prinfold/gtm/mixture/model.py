@@ -132,6 +132,7 @@ class MixtureModel:
         }
 
 
+@blas_on_one_thread()
 def e_step(
     model: MixtureModel, rows: Rows, parameters: MixtureParameters, hints: Sequence[Hint]
 ) -> tuple[MixtureStatistics, tuple[Hint, ...]]:
@@ -180,6 +181,7 @@ def _with_something(parts: Sequence[Part], share: FloatArray) -> list[Part]:
     return found
 
 
+@blas_on_one_thread()
 def log_densities(model: MixtureModel, rows: Rows, parameters: MixtureParameters) -> FloatArray:
     """(n, J) log p_j(t), in double precision."""
     return _log_densities(model, rows, [_planned(model, j, rows, parameters, Hint()) for j in range(len(model.maps))])

@@ -48,6 +48,11 @@ def _kernels(n_rows: int) -> Any:
     return chain_sweeps
 
 
+def empty_counts(steps: ChainSteps) -> Counts:
+    """Counts of no steps."""
+    return Counts(np.zeros(len(steps.share)), np.zeros(1))
+
+
 class SequenceWalk(ABC):
     """One thread's share of a pass over sequences; ``begins`` are the marks of all rows."""
 
@@ -107,7 +112,7 @@ class SmoothingWalk(SequenceWalk):
 
     def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
-        self.counts = Counts(np.zeros(len(steps.share)), np.zeros(1))
+        self.counts = empty_counts(steps)
 
     @abstractmethod
     def take(self, some: slice, loaded: Any, posterior: Posterior) -> None:
