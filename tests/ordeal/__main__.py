@@ -15,12 +15,13 @@ from tests.ordeal.hunt import DRAWS, STRATEGIES, Hunt, methods_of
 from tests.ordeal.tally import add_line, package_digest, sum_lines
 from tests.ordeal.worker import Worker
 
-SHARES = {"table": 25, "settings": 8, "verb": 30, "file": 250, "page": 1, "full disk": 1, "kill": 1}
+SHARES = {"table": 25, "settings": 8, "verb": 30, "function": 10, "file": 250, "page": 1, "full disk": 1, "kill": 1}
 """Cases of each kind that a method has in a round."""
 
 NOUNS = {
     "table": "tables × estimators",
     "verb": "calls of verbs",
+    "function": "calls of functions",
     "file": "files",
     "page": "pages",
     "full disk": "full disks",

@@ -17,7 +17,7 @@ from hypothesis.errors import NoSuchExample
 from prinfold.methods import METHODS, Method
 from tests.ordeal import model_files, tables
 from tests.ordeal.corpus import Entry, entry_of, fault
-from tests.ordeal.settings import calls, choices
+from tests.ordeal.settings import calls, choices, function_calls
 from tests.ordeal.trial import TEXTS, Outcome, questions_of, variants_of
 from tests.ordeal.worker import Worker
 
@@ -39,6 +39,7 @@ STRATEGIES: dict[str, Callable[[Method], dict[str, st.SearchStrategy[Any]]]] = {
     "table": lambda method: {"variant": _variants(method), "table": tables.recipes(), "verbs": _verbs(method)},
     "settings": lambda method: {"settings": choices(method.cls())},
     "verb": lambda method: {"variant": _variants(method), "call": calls(method.cls, tables.recipes())},
+    "function": lambda method: {"call": function_calls(tables.recipes())},
     "file": lambda method: {"variant": _variants(method), "edits": model_files.alterations(), "verbs": _verbs(method)},
     "page": lambda method: {
         "what": st.sampled_from(["explore", "report"]),

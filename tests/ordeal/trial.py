@@ -30,7 +30,7 @@ from prinfold import explore, load, report, save
 from prinfold.exceptions import PrinfoldError
 from prinfold.files import storable
 from tests.ordeal import model_files, tables
-from tests.ordeal.settings import value_of
+from tests.ordeal.settings import functions, value_of
 from tests.properties.cases import CASES
 
 NAMED = (PrinfoldError, NotFittedError)
@@ -190,6 +190,12 @@ def try_verb(case: dict[str, Any], cls: Any, folder: Path) -> None:
     gaps = getattr(getattr(cls, call["verb"]), "_may_have_gaps", False)  # says by NaN which cells are missing
     if not gaps and any(np.isnan(each).any() for each in _numbers(answer)):
         raise Wrong("silent NaN", f"{call['verb']} returns NaN", f"{cls.__name__}.{call['verb']}")
+
+
+def try_function(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    given = case["call"]["arguments"]
+    arguments = {name: _model(cls) if each == "a model" else _argument(each) for name, each in given.items()}
+    functions()[case["call"]["function"]](**arguments)
 
 
 def _argument(given: Any) -> Any:
@@ -368,6 +374,7 @@ KINDS: dict[str, Callable[[dict[str, Any], Any, Path], None]] = {
     "table": try_table,
     "settings": try_settings,
     "verb": try_verb,
+    "function": try_function,
     "file": try_file,
     "page": try_page,
     "full disk": try_full_disk,
