@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.properties.cases import Case, cases, cloud
 from threadpoolctl import threadpool_limits
 
 from prinfold.rows.blocks import Blocks
+from tests.properties.cases import Case, cases, cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray
 from prinfold.applications import monitor_statistics
 from prinfold.applications.base import accepts, map_constraint, map_part, refuse_other_columns
-from prinfold.applications.monitor_measures import SurfaceGauge
+from prinfold.applications.monitor_measures import MonitorMeasures
 from prinfold.applications.monitor_statistics import SPLITS, Contributions, Limits, Measures, PValues
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
@@ -44,7 +44,7 @@ _ROUNDING_SQUARE = 1e-12
 
 @fill_parameter_docs
 @storable
-class SurfaceMonitor(OutlierMixin, SurfaceGauge):
+class SurfaceMonitor(OutlierMixin, MonitorMeasures):
     """Tell usual rows from unusual ones by a map, at a rate of false alarms that holds.
 
     Process engineers watch T², how far a row is from the middle within a plane, and SPE, how far it is from the plane.

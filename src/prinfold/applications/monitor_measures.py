@@ -23,7 +23,7 @@ _BLOCK_ROWS = 4096
 
 
 @gate_verbs
-class SurfaceGauge(StoredEstimator):
+class MonitorMeasures(StoredEstimator):
     """A map with the shares of the rows at its nodes, and the noise of each column."""
 
     estimator: Any

@@ -34,7 +34,6 @@ from prinfold.latent import LatentSpace
 from prinfold.latent.cloud import clip_mesh
 from prinfold.latent.occupied import has_open_corners, occupied_region
 from prinfold.loops import Listeners, Outcome, StopReason, progress_for
-from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.tables import check_latent, check_table, forget, has_gaps
@@ -359,8 +358,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         if heard:
             each += forward_to_callbacks(self, table, self.max_iter, attributes)
         listeners = Listeners(tuple(each), open_log(heard, self, table))
-        with blas_on_one_thread():  # held for the whole of training: asking for it each time would show
-            outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=listeners)
+        outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=listeners)
         for listener in each:
             listener.close(str(outcome.reason))
         return outcome

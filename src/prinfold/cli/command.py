@@ -174,7 +174,7 @@ def table_arguments(parser: argparse.ArgumentParser) -> None:
         "--separator", metavar="CHAR", help="what separates cells of a text file: , ; tab space or another character"
     )
     group.add_argument(
-        "--decimal", choices=("point", "comma"), help="what stands before decimals; the other one then marks thousands"
+        "--decimal", choices=("point", "comma"), help="the decimal mark; the other one then separates thousands"
     )
     header = group.add_mutually_exclusive_group()
     header.add_argument(

@@ -42,6 +42,9 @@ _MOST_GROUPED = 2000
 _MOST_MEASURED_ROWS = 5000
 """Rows that a fit is measured on: more say the same and take longer."""
 
+_MEASURED_AT_A_TIME = 200
+"""Rows that are projected at a time, so that measuring takes no more memory than fitting."""
+
 EXAMPLES = """\
   prinfold fit data.csv
   prinfold fit data.csv --label species --out iris.prinfold
@@ -193,7 +196,8 @@ def _accuracy(surface: StoredSurface, plan: FitPlan) -> dict[str, Any]:
     if cells.matrix is None or len(complete) < 2:
         return {}
     some = complete[:: -(-len(complete) // _MOST_MEASURED_ROWS)]
-    _, distance = surface.projection(cells, some)
+    parts = [some[start : start + _MEASURED_AT_A_TIME] for start in range(0, len(some), _MEASURED_AT_A_TIME)]
+    distance = np.concatenate([surface.projection(cells, part)[1] for part in parts])
     rows = np.asarray(surface.fitted.rows(cells.matrix[some]), dtype=float)
     total, error = float(rows.var(axis=0).sum()), float((distance**2).mean())
     found: dict[str, Any] = {"distance": error**0.5, "spread": total**0.5}

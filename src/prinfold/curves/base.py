@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, Mesh
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import TRAINING
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.roots import END_SHARE, ROOT, Root, lowest_rows_middle, read_root, remote_warning
@@ -84,7 +84,7 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
         The rows are about their mean, ``offset`` (D,), which is to be taken off other points of data space, too.
         """
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the curve.
 

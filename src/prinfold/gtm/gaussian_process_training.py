@@ -341,7 +341,7 @@ class _Search:
         """The best that can be had with a length scale."""
         surface, length = self.model.surface, float(np.exp(log_length))
         if length != _length(self.model):
-            surface = _rebound(surface, length)
+            surface = _with_length(surface, length)
         found = spectrum(surface, self.mass, self.moment, self.parameters.level)
         variance = self._best_variance(found) if self.open_variance else _variance(self.model, self.parameters)
         return ProcessChoice(length, variance, surface, found.log_evidence(variance), found.freedom(variance))
@@ -387,7 +387,7 @@ def _variance(model: GTMModel, parameters: Parameters) -> float:
     return 1.0 / strength if strength > 0 else float(np.finfo(float).max)
 
 
-def _rebound(surface: BasisMap, length: float) -> BasisMap:
+def _with_length(surface: BasisMap, length: float) -> BasisMap:
     """The same process with another length scale."""
     bound: BoundProcess = surface.basis  # type: ignore[assignment]
     return replace(surface, basis=replace(bound.recipe, length_scale=length, pivots=None).bind(surface.latent))

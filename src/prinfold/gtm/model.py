@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.e_step import Summer, Take, Visitor, entries
@@ -35,15 +35,12 @@ class GTMModel:
     surface: BasisMap
     noise: AnyNoise
     penalty: Penalty
+    rows_stand_alone: ClassVar[bool] = True
+    """Whether the posterior of a row depends on that row alone."""
 
     @property
     def monotone(self) -> bool:
         """Whether training never lowers the objective."""
-        return True
-
-    @property
-    def rows_stand_alone(self) -> bool:
-        """Whether the posterior of a row depends on that row alone."""
         return True
 
     def begin(self, rows: Rows, parameters: Any) -> Any:

@@ -71,7 +71,7 @@ def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     else:
         on.set(xticks=[], xlabel="")
     style.legend(on)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Embeddings to start from, by their error")
 
 
 @fill_parameter_docs
@@ -127,7 +127,7 @@ def latent_density(
         style.scale_bar(on, scale, value_name)
     if filled is not None:
         style.scale_bar(on, filled, "latent density", factors=True, top=scale is not None)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Density of the latent points; the contour bounds the map")
 
 
 @fill_parameter_docs
@@ -172,7 +172,7 @@ def images(model: Any, shape: Any = None, *, n: int = 15, cmap: Any = "gray_r", 
     on.tick_params(length=0)
     if flat:
         on.set_yticks([])
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="The surface as images, at evenly spaced places of the map")
 
 
 # ------------------------------------------------------------------------------------------------ how to draw

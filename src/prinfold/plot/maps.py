@@ -22,6 +22,7 @@ from prinfold.plot.data.surfaces import (
     node_folds,
     repeat_over_seams,
     row_posterior,
+    smooth_field,
     stretch_ellipses,
 )
 from prinfold.plot.inputs import FittedSurface, lanes, layout_of, row_marks
@@ -178,7 +179,7 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
     field = magnification_field(fitted.model, layout, resolution)
     if field is None:
         value = log_factor(fitted.model, latent.nodes)
-        style.scale_bar(on, _node_colors(on, fitted, layout, value, limits(value)), words, factors=True)
+        style.scale_bar(on, _node_colors(on, fitted, layout, value, limits(value), smooth=True), words, factors=True)
         return style.finish(on, settle=ax is None, heading=heading)
     style.scale_bar(on, style.draw_field(on, field), words, factors=True)
     if ellipses:
@@ -214,14 +215,14 @@ def folds(model: Any, *, ax: Axes | None = None) -> Axes:
         )
     else:
         style.frame(on, layout)
-        bar = style.scale_bar(on, _node_colors(on, fitted, layout, angle, (0.0, top)), words)
+        bar = style.scale_bar(on, _node_colors(on, fitted, layout, angle, (0.0, top), smooth=True), words)
         bar.ax.yaxis.set_major_formatter("{x:.0f}°")
         place = layout.place(latent.nodes[found.folded], np.full(int(found.folded.sum()), 0.5))
         style.dots(on, place, s=26, marker="x", c=style.SIGNAL, linewidths=1.3, label="folded")
     if found.folded.any():
         style.legend(on)
-    else:
-        style.title(on, "no folds")
+    n = int(np.count_nonzero(found.folded))
+    style.title(on, f"Folded at {quantity(n, 'node')}" if n else "No folds")
     return style.finish(on, settle=ax is None)
 
 
@@ -292,12 +293,19 @@ def _join_modes(
 
 
 def _node_colors(
-    ax: Any, fitted: FittedSurface, layout: LatentLayout, value: FloatArray, ends: tuple[float, float]
+    ax: Any,
+    fitted: FittedSurface,
+    layout: LatentLayout,
+    value: FloatArray,
+    ends: tuple[float, float],
+    *,
+    smooth: bool = False,
 ) -> Any:
-    """Nodes by colour: as cells where they are a lattice of two axes, else as dots."""
+    """Nodes by colour: as cells, or smoothly, where they are a lattice of two axes, else as dots."""
     field = None if layout.plane is None else node_field(fitted.latent, value)
     if field is not None and layout.plane is not None:
         ax.set(xlim=_reach(field.x, layout.plane, 0), ylim=_reach(field.y, layout.plane, 1))
+        field = smooth_field(field) if smooth else field
         return style.draw_field(ax, field, ends=ends, cmap=style.DEEP)
     nodes = fitted.latent.nodes
     place = layout.place(nodes, np.full(len(nodes), 0.5))

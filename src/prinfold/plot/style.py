@@ -248,7 +248,7 @@ def scale_bar(
 # --------------------------------------------------------------------------------------------------- points
 
 
-_SOLID_AREA = 0.45
+_SOLID_AREA = 0.3
 """Area of a marker in space relative to one on paper: rows in front of a surface must not bury it."""
 
 
@@ -293,7 +293,7 @@ def draw_rows(ax: Any, place: FloatArray, groups: RowClasses | None, values: Flo
     common: dict[str, Any] = {
         "linewidths": 0.0 if solid else 0.4 if area > 10 else 0.25,
         "edgecolors": "white",
-        "alpha": 0.6 if solid else None,
+        "alpha": 0.5 if solid else None,
         "zorder": 3,
         "clip_on": False,
     }

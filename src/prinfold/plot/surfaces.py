@@ -189,7 +189,7 @@ def selection(model: Any, *, ax: Axes | None = None) -> Axes:
     on.set(xlabel="roughness of the surface", ylabel="held-out squared distance")
     on.set(xscale=style.scale_of(shown.roughness), yscale=style.scale_of(shown.error))
     style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="clamping", title_fontsize=9)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Error and roughness, by clamping")
 
 
 @fill_parameter_docs
@@ -219,7 +219,7 @@ def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
     on.set(xlabel="latent dimension", ylabel="residual per row", yscale=style.scale_of(every))
     on.set_xticks(sorted({int(d) for line in shown.lines for d in line.dimensions}))
     style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="neighbours", title_fontsize=9)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Residual by latent dimension")
 
 
 @fill_parameter_docs

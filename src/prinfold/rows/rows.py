@@ -330,22 +330,49 @@ def blas_on_one_thread() -> Iterator[int]:
     That number is what BLAS was allowed on entry, so ``threadpool_limits``, ``OMP_NUM_THREADS`` and
     the limits that joblib sets in its workers all govern prinfold too.
     """
-    # Only the pass that lowered the limits restores them. If each restored what it had found, one that
-    # began in another thread meanwhile would leave BLAS on one thread for good.
-    if not _held.acquire(blocking=False):
-        yield _held_threads[0]
-        return
-    libraries = _blas().lib_controllers
-    allowed = [library.num_threads for library in libraries]
+    # Passes within or beside each other share one hold: the first lowers the limits, and the last restores them.
+    with _hold.lock:
+        if _hold.n_holders == 0:
+            _hold.lower()
+        _hold.n_holders += 1
     try:
-        _held_threads[0] = max(1, min([_n_cores(), *allowed]))
-        for library in libraries:
-            library.set_num_threads(1)
-        yield _held_threads[0]
+        yield _hold.n_threads
     finally:
-        for library, n_threads in zip(libraries, allowed, strict=True):
-            library.set_num_threads(n_threads)
-        _held.release()
+        with _hold.lock:
+            _hold.n_holders -= 1
+            if _hold.n_holders == 0:
+                _hold.restore()
+
+
+class _Hold:
+    """The hold on BLAS: how many passes have it, and how many threads each library and each pass was allowed."""
+
+    def __init__(self) -> None:
+        self.lock, self.n_holders, self.n_threads = Lock(), 0, 1
+        self.allowed: list[int] = []
+
+    def lower(self) -> None:
+        libraries = _blas().lib_controllers
+        self.allowed = [library.num_threads for library in libraries]
+        self.n_threads = max(1, min([_n_cores(), *self.allowed]))
+        for library in libraries:
+            _set_threads(library, 1)
+
+    def restore(self) -> None:
+        for library, n_threads in zip(_blas().lib_controllers, self.allowed, strict=True):
+            _set_threads(library, n_threads)
+
+
+_hold = _Hold()
+
+
+def _set_threads(library: Any, n_threads: int) -> None:
+    """Set the number of threads of a BLAS, from whichever thread.
+
+    threadpoolctl leaves that to the first thread that did so, as long as it lives, and ignores all others. Here passes
+    take turns already, and the last of them may be on another thread than the first.
+    """
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
 
 
 def _n_cores() -> int:
@@ -357,11 +384,6 @@ def _n_cores() -> int:
 @cache
 def _count_cores(count: Callable[[], int], own: int | None, limit: str | None) -> int:
     return count()
-
-
-_held = Lock()
-_held_threads = [1]
-"""How many threads the pass that holds BLAS was allowed; passes beside or within it take as many."""
 
 
 @cache

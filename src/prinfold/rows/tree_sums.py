@@ -80,7 +80,7 @@ def cut_into_leaves(sizes: Sequence[int] | IntArray | FloatArray, least: float =
     if len(ends) == 0:
         return []
     wanted = max(least, ends[-1] / _MOST_LEAVES)
-    n_leaves = max(1, int(ends[-1] // wanted)) if wanted > 0 else len(ends)
+    n_leaves = max(1, int(ends[-1] // wanted)) if wanted > 0 else 1
     # A run ends with the part in which its share is full.
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_leaves) / n_leaves, side="left") + 1
     edges = np.unique(np.concatenate([[0], cuts, [len(ends)]]))

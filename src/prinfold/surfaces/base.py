@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import explain_misfits, require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
@@ -93,7 +93,7 @@ class RegressedManifold(PrincipalManifold):
     def _measure(self, surface: BasisMap, sample: SurfaceRows, state: SurfaceState) -> dict[str, float]:
         """Entries of the history for a state."""
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the surface.
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from prinfold._typing import FloatArray, Mesh, RandomState
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import TRAINING, require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.roots import ROOT
@@ -204,7 +204,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the tree.
 

@@ -105,7 +105,7 @@ def heavy_row_note(squares: FloatArray, label: Callable[[int], str]) -> Message 
     name = label(row)
     return Message(
         f"{name[0].upper()}{name[1:]} holds {share:.1%} of the scatter of all rows, so that the surface goes by it "
-        "alone. Look at it, and leave it out if it is a slip."
+        "alone. Look at it, and leave it out if it is a mistake."
     )
 
 

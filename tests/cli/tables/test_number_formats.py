@@ -105,7 +105,7 @@ def test_a_column_that_could_be_either_stops_what_would_use_it(folder: Path, cal
     assert call("fit", "data.tsv", "--drop", "pay", "-q", *QUICK).code == 0
     assert call("fit", "data.tsv", "--decimal", "point", "-f", "--json", *QUICK).json["columns"] == ["pay", "x", "y"]
     placed = call("transform", "data.prinfold", "data.tsv")
-    assert "which may be 2000 or 2.000; say what stands before decimals with --decimal" in placed.complaint
+    assert "which may be 2000 or 2.000; set the decimal mark with --decimal" in placed.complaint
     assert "--drop" not in placed.complaint
     assert call("transform", "data.prinfold", "data.tsv", "--decimal", "point", "-q").code == 0
 

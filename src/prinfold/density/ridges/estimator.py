@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray, Mesh
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import TRAINING, require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.roots import ROOT
@@ -285,7 +285,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the ridge.
 

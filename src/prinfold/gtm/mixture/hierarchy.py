@@ -64,7 +64,7 @@ class HierarchyVerbs(StoredEstimator):
         table, path = self._table(X), _as_path(path)
         known = check_errors(errors, table, self)
         above, number = self._map_above(path)
-        checked, weight = check_weight(sample_weight, table), self._handed_down(table, path[:-1], known)
+        checked, weight = check_weight(sample_weight, table), self._memberships_above(table, path[:-1], known)
         weight = weight if checked is None else weight * checked
         options = {"sample_weight": weight, "errors": known, "places": places}
         child = above.drill_down(table, number, mixture, **options)
@@ -140,7 +140,7 @@ class HierarchyVerbs(StoredEstimator):
         table, path = self._table(X), _as_path(path)
         known = check_errors(errors, table, self)
         own = self._level(path).memberships(table, errors=known)
-        return np.asarray(self._handed_down(table, path, known)[:, None] * own, dtype=table.dtype)
+        return np.asarray(self._memberships_above(table, path, known)[:, None] * own, dtype=table.dtype)
 
     def score_samples(self, X: Any, *, errors: Any = None) -> FloatArray:
         """Log-likelihood of each row under the mixture of all leaves.
@@ -201,7 +201,7 @@ class HierarchyVerbs(StoredEstimator):
         above, number = self._map_above(path)
         return float(above.mixing_[number])
 
-    def _handed_down(self, table: FloatArray, path: tuple[int, ...], errors: FloatArray | None) -> FloatArray:
+    def _memberships_above(self, table: FloatArray, path: tuple[int, ...], errors: FloatArray | None) -> FloatArray:
         """(n,) memberships that reach a mixture."""
         share = np.ones(table.shape[0])
         for depth, j in enumerate(path):
@@ -212,7 +212,7 @@ class HierarchyVerbs(StoredEstimator):
         check_is_fitted(self)
         return check_table(self, X, reset=False, accept_sparse=True, accept_missing=True)
 
-    def _hangs_together(self) -> bool:
+    def _is_consistent(self) -> bool:
         """Whether every mixture has these columns and stands below a map of another, the root below none."""
         for name, each in self.levels_.items():
             path = _path_of(name)

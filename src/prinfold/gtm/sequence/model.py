@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,7 @@ class SequenceModel(gtm.GTMModel):
 
     recipe: ChainRecipe
     chain: Chain | None = None
+    rows_stand_alone: ClassVar[bool] = False
 
     def begin(self, rows: Rows, parameters: Any) -> SequenceState:
         """State after a first look at the rows, with the chain there is or a first one."""
@@ -78,10 +79,6 @@ class SequenceModel(gtm.GTMModel):
         found = gtm.measure(self, state)
         found["objective"] -= self.recipe.cost(state.chain) / state.statistics.total
         return found | {"jump": state.chain.jump}
-
-    @property
-    def rows_stand_alone(self) -> bool:
-        return False
 
     def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
         """Hand all rows to ``take`` with what their whole sequences say of them."""

@@ -76,13 +76,37 @@ def node_field(latent: LatentSpace, value: FloatArray) -> Field | None:
     return Field(x, y, image.T)
 
 
+FINER = 9
+"""Pixels between two nodes of what is drawn smoothly: an odd number, so that the middle one is the node itself."""
+
+
+def pixels_between(n: int) -> FloatArray:
+    """(9n,) middles of pixels, in steps between n nodes."""
+    return np.asarray(np.clip((np.arange(FINER * n) + 0.5) / FINER - 0.5, 0, n - 1))
+
+
+def interpolation(n: int) -> FloatArray:
+    """(9n, n) weights of nodes for the pixels between them, by which values are interpolated linearly."""
+    return np.asarray(np.maximum(1.0 - np.abs(pixels_between(n)[:, None] - np.arange(n)), 0.0))
+
+
+def smooth_field(field: Field) -> Field:
+    """A field of evenly spaced cells, interpolated between their middles; as it is where values are unknown."""
+    if not np.isfinite(field.value).all():
+        return field
+    up, across = (interpolation(n) for n in field.value.shape)
+    sides = (field.x[0], field.y[:, 0])
+    x, y = np.meshgrid(*(np.linspace(side[0], side[-1], FINER * (len(side) - 1) + 1) for side in sides))
+    return Field(x, y, up @ field.value @ across.T)
+
+
 def given_field(value: Any, model: Any, layout: LatentLayout) -> Field:
     """A background handed in: values at the nodes (K,), or an image (r, c) whose first row lies at the bottom."""
     image = np.asarray(value, dtype=float)
     if image.shape == (model.latent_.n_nodes,):
         field = node_field(model.latent_, image)
         if field is not None:
-            return field
+            return smooth_field(field)
     cells: PaperCells | None = layout.cells(1)
     if image.ndim != 2 or cells is None:
         raise InvalidDataError(
