@@ -18,7 +18,7 @@ from prinfold.loops.snapshots import Snapshot
 from prinfold.validation.failures import fit_arguments
 from prinfold.validation.settings import real
 
-_OF_NO_ACCOUNT = frozenset({"verbose"})
+_SETTINGS_WITHOUT_EFFECT = frozenset({"verbose"})
 """Settings that do not change what is fitted."""
 
 
@@ -85,7 +85,7 @@ def open_log(callbacks: Sequence[Any], estimator: Any, table: Any) -> TrainingLo
         "settings": {
             name: print_setting(value)
             for name, value in estimator.get_params(deep=False).items()
-            if name not in _OF_NO_ACCOUNT
+            if name not in _SETTINGS_WITHOUT_EFFECT
         },
         "rows": digest_rows(table),
         "beside": {name: digest_argument(each) for name, each in fit_arguments().items() if name != "X"},

@@ -194,9 +194,6 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
         words = doubt(self.curve_, rows, weight)
         return [(words, StructureWarning)] if words else []
 
-    def _latent_of(self, table: FloatArray) -> FloatArray:
-        return self._nearest(table).latent.astype(table.dtype, copy=False)
-
     def _nearest(self, table: FloatArray) -> Projection:
         found = self.curve_.nearest(np.asarray(table, dtype=np.float64) - self.offset_)
         return found._replace(points=found.points + self.offset_)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.e_step import Summer, Take, Visitor, entries
@@ -34,15 +34,12 @@ class GTMModel:
     surface: BasisMap
     noise: AnyNoise
     penalty: Penalty
+    rows_stand_alone: ClassVar[bool] = True
+    """Whether the posterior of a row depends on that row alone."""
 
     @property
     def monotone(self) -> bool:
         """Whether training never lowers the objective."""
-        return True
-
-    @property
-    def rows_stand_alone(self) -> bool:
-        """Whether the posterior of a row depends on that row alone."""
         return True
 
     def begin(self, rows: Rows, parameters: Any) -> Any:
@@ -56,6 +53,10 @@ class GTMModel:
     def measure(self, state: Any) -> dict[str, float]:
         """Entries of the history for a state."""
         return measure(self, state)
+
+    def finish(self, rows: Rows, state: Any) -> Any:
+        """State that training ends with; here every step has seen all rows."""
+        return state
 
     def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
         """Hand all rows to ``take`` with what the posterior says of them; here each stands for itself."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, shown, warn_caller
@@ -28,7 +28,17 @@ from prinfold.select.comparison_result import Comparison
 from prinfold.select.criteria import CRITERIA, Rows, SettingCriterion
 from prinfold.select.finished_trials import FinishedTrials
 from prinfold.select.samples import SelectionSequences, sample_of, sequences_of
-from prinfold.validation.settings import as_generator, check_setting, integer
+from prinfold.validation.settings import (
+    as_generator,
+    check_call,
+    check_setting,
+    flag,
+    instance_of,
+    integer,
+    n_processes,
+    nothing,
+    seeds,
+)
 
 __all__ = ["Choice", "Comparison", "choose", "compare"]
 
@@ -36,6 +46,13 @@ _WIDTHS = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 """Widths tried where no grid is given: √2 apart, narrower ones leave gaps and wider ones nearly a plane."""
 
 
+@check_call(
+    model=nothing | instance_of(BaseEstimator, words="an estimator"),
+    by=instance_of(str, words=f"one of {', '.join(map(repr, CRITERIA))}"),
+    simplest=flag,
+    n_jobs=n_processes,
+    rng=seeds,
+)
 def choose(
     X: Any,
     grid: Any = None,

@@ -23,6 +23,7 @@ from prinfold.exceptions import (
     quantity,
     warn_caller,
 )
+from prinfold.loops import write_line
 from prinfold.select.branching import branching_note
 from prinfold.select.candidates import Candidate, candidates_of
 from prinfold.select.comparison_result import Comparison
@@ -46,10 +47,13 @@ from prinfold.select.verdicts import (
 from prinfold.select.wording import other_dimensions, reasons
 from prinfold.validation.data_notes import groups_note, spreads_note
 from prinfold.validation.refusals import column_labels
-from prinfold.validation.settings import as_generator, integer
+from prinfold.validation.settings import as_generator, check_call, instance_of, integer, n_processes, seeds
 from prinfold.validation.tables import check_table, has_gaps
 
 
+@check_call(
+    criterion=instance_of(str, words=f"one of {', '.join(map(repr, CRITERIA))}"), n_jobs=n_processes, random_state=seeds
+)
 def compare(
     X: Any,
     methods: Any = "all",
@@ -172,7 +176,7 @@ def _gather(
         now = perf_counter()
         left = f", about {(now - begin) / i * (n - i):.0f} s left" if i < n else ""
         if verbose and sys.stderr is not None:
-            sys.stderr.write(f"{i} of {n}  {one.name}: {now - before:.1f} s{left}\n")
+            write_line(sys.stderr, f"{i} of {n}  {one.name}: {now - before:.1f} s{left}")
         before = now
     return found
 

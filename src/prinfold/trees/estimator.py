@@ -89,7 +89,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
     random_state : int, RandomState or Generator, default=None
         Seed of ``min_support``.
     verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each step.
+        1 shows a progress bar on a terminal or in a notebook, 2 a line for each step.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from prinfold.gtm.sequence.sequence_passes import (
 )
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, Visits
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
+from prinfold.validation.memory import check_draws
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class SequenceModel(gtm.GTMModel):
 
     recipe: ChainRecipe
     chain: Chain | None = None
+    rows_stand_alone: ClassVar[bool] = False
 
     def begin(self, rows: Rows, parameters: Any) -> SequenceState:
         """State after a first look at the rows, with the chain there is or a first one."""
@@ -77,10 +79,6 @@ class SequenceModel(gtm.GTMModel):
         found = gtm.measure(self, state)
         found["objective"] -= self.recipe.cost(state.chain) / state.statistics.total
         return found | {"jump": state.chain.jump}
-
-    @property
-    def rows_stand_alone(self) -> bool:
-        return False
 
     def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
         """Hand all rows to ``take`` with what their whole sequences say of them."""
@@ -159,6 +157,7 @@ def forecast(model: SequenceModel, rows: Rows, parameters: Any, n_steps: int) ->
     The noise of ``model`` must be one that takes gaps.
     """
     share, chain = last_states(model, rows, parameters), model.present_chain()
+    check_draws(n_steps, len(share) * rows.n_columns, "n_steps", least=1)
     impute = require(model.noise.capabilities.impute, model.noise, "tell what is missing")
     nodes = model.noise.at_nodes(model.surface, parameters)
     nothing = model.noise.load(np.full((len(share), rows.n_columns), np.nan))
@@ -221,7 +220,7 @@ def _walk(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: 
 def _walkers(
     model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]
 ) -> tuple[Callable[[], Any], list[slice]]:
-    """What makes a walker, and the parts that walkers take: whole sequences."""
+    """A maker of walkers, and the parts that walkers take: whole sequences."""
     # In double precision throughout: a step multiplies what the last one left.
     nodes = model.noise.at_nodes(model.surface, parameters)
     begins, parts = marks(_cuts(rows)), portions(_cuts(rows), rows.block_rows)

@@ -146,17 +146,17 @@ class PathWalk(SequenceWalk):
         before = []
         for some in chunks[:-1]:
             before.append(best.copy())
-            self._came(some, best)
+            self._best_origins(some, best)
         before.append(best)
         came: IntArray | None = None
         for some, past in zip(reversed(chunks), reversed(before), strict=True):
             ends, later = self.ends(some).copy(), came
-            came, tops = self._came(some, past)
+            came, tops = self._best_origins(some, past)
             if later is not None and not ends[-1]:  # the path goes on, and the first row after these says from where
                 ends[-1], tops[-1] = True, later[0, self.path[some.stop]]
             self.path[some] = trace(came, ends, tops)
 
-    def _came(self, some: slice, best: FloatArray) -> tuple[IntArray, IntArray]:
+    def _best_origins(self, some: slice, best: FloatArray) -> tuple[IntArray, IntArray]:
         """Where likeliest paths come from, and where they stand; ``best`` goes from before the rows to after them."""
         _, work, _ = self.densities(some)
         found: tuple[IntArray, IntArray] = self.kernels.best_steps(work[0], self.begins[some], best, self.steps)
