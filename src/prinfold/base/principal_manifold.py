@@ -16,7 +16,6 @@ from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold.base.callbacks import CallbackSupportMixin, forward_to_callbacks
 from prinfold.base.checkpoint import open_log
 from prinfold.base.file_requirements import TRAINING
-from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.base.surface_geometry import SurfaceGeometry, over_all_columns
 from prinfold.citations import Citations, cite
 from prinfold.exceptions import (
@@ -26,6 +25,7 @@ from prinfold.exceptions import (
     Message,
     OutOfDomainError,
 )
+from prinfold.files import save
 from prinfold.files.kinds import Kinds
 from prinfold.files.latent_kinds import LATENT_SPACE
 from prinfold.geometry.metric import stretch
@@ -277,7 +277,14 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
         return summary(self)
 
-    save = StoredEstimator.save
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`prinfold.load` reads.
+
+        Parameters
+        ----------
+        {path}
+        """
+        save(self, path)
 
     def cite(self) -> Citations:
         """Citations for this model; see :func:`prinfold.cite`.
