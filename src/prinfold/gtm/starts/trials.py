@@ -66,12 +66,8 @@ class Trial:
 
 
 def finish_trials(half: Sequence[Trial]) -> list[Trial]:
-    """Trials that have come half-way taken to their end, the best first, without those left far behind.
-
-    Those that are far behind half-way go no further; where one alone is left, nor does that, which has won.
-    """
-    left = _without_stragglers(half)
-    return left if len(left) == 1 else _without_stragglers(rank_trials([second_half(each) for each in left]))
+    """Trials that have come half-way taken to their end, the best first; those far behind at either are left out."""
+    return _without_stragglers(rank_trials([second_half(each) for each in _without_stragglers(half)]))
 
 
 def _without_stragglers(trials: Sequence[Trial]) -> list[Trial]:
