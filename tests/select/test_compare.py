@@ -437,7 +437,7 @@ def test_a_record_is_of_a_field_and_of_tables_like_these() -> None:
 
 def test_a_column_that_spreads_much_farther_is_named() -> None:
     frame = pd.DataFrame({"weight": 12.0 * X[:, 0], "height": X[:, 1], "same": 1.0})
-    words = r"'weight' spreads [\d.]+ times as far as 'height'.*standardise them first"
+    words = r"standard deviation of 'weight' is [\d.]+ times that of 'height'.*standardise them first"
     with pytest.warns(DegenerateWarning, match=words):
         other = compare(frame, {"plane": PCA(1)}, n_components=1, folds=2)
     assert "'weight' spreads" in other.reason

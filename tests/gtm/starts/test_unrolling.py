@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -200,6 +201,27 @@ def whole_trial(model: GTMModel, rows: Rows, start: Parameters) -> Trial:
     return second_half(first_half(model, rows, start))
 
 
+@pytest.mark.parametrize("failing", [{1}, {0, 1}])
+def test_a_start_whose_trial_ends_in_no_number_is_left_out_and_the_plane_is_always_there(
+    failing: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, _ = s_curve(400, 0.02, 0)
+    job = assemble(GTM()._recipe(), X)
+    plane = starts.pca_start(job.model, job.rows, np.random.default_rng(0))
+    begun = iter(range(10))
+
+    def tried(*given):
+        trial = first_half(*given)
+        return SimpleNamespace(objective=np.nan) if next(begun) in failing else trial
+
+    monkeypatch.setattr(starts, "first_half", tried)
+    (found,) = starts.contenders(job.model, job.rows)
+    assert next(begun) == 2  # both had their trial
+    rows = as_rows(np.unique(job.rows.block(slice(None)), axis=0), None, np.ones(len(X)))
+    left = plane if 0 in failing else whole_trial(job.model, rows, plane).state.parameters
+    assert_allclose(found.weights, left.weights, atol=1e-9)
+
+
 def test_a_lattice_is_doubled_where_its_nodes_lie_more_than_two_deviations_apart() -> None:
     surface = BasisMap(latent := grid(5, 5), GaussianBasis(3).bind(latent))
     sheet = latent.nodes * [4.0, 1.0] @ np.eye(2, 3)  # neighbours are 2 and 0.5 apart
@@ -240,7 +262,8 @@ def test_what_is_far_behind_half_way_goes_no_further_and_where_all_are_in_troubl
     plane = first_half(job.model, rows, starts.pca_start(job.model, rows, np.random.default_rng(0)))
     unrolled = first_half(job.model, rows, starts._unroll(job.model, rows, 600).parameters)
     assert unrolled.objective > plane.objective + 0.5
-    assert finish_trials([plane, unrolled]) == [unrolled]
+    (left,) = finish_trials([plane, unrolled])
+    assert left.start is unrolled.start
     noisy, _ = s_curve(400, 0.05, 0)
     job = assemble(GTM()._recipe(), noisy)
     rows = as_rows(noisy, job.rows.offset)

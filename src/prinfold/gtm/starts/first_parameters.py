@@ -223,13 +223,14 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
     unique, weight = distinct_rows(rows, np.random.default_rng(0), _CYCLE_ROWS if closed else _TRIAL_ROWS)
     some = as_rows(unique, None, weight, width=latent.n_nodes)
     half = first_half(plain, some, plane)
-    if share >= _CLEARLY_ROLLED and not half.troubled:
+    if share >= _CLEARLY_ROLLED and np.isfinite(half.objective) and not half.troubled:
         return [_as_first(model, half.state.parameters)]
     others = [each.parameters for each in (_unroll_more(plain, rows, look) if clear else unrolled)]
     if closed:
         others += _each(_cycle_fits(plain, some, np.random.default_rng(0)))
     trials = finish_trials([half, *(first_half(plain, some, each) for each in others)])
-    return [_as_first(model, each.state.parameters) for each in trials]
+    # Rows so far out that no trial ends in a number are left to the fit, which names them.
+    return [_as_first(model, each.state.parameters) for each in trials] or [_as_first(model, plane)]
 
 
 class Unrolled(NamedTuple):

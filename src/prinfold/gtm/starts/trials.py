@@ -66,12 +66,15 @@ class Trial:
 
 
 def finish_trials(half: Sequence[Trial]) -> list[Trial]:
-    """Trials that have come half-way taken to their end, the best first; those far behind at either are left out."""
-    return _without_stragglers(rank_trials([second_half(each) for each in _without_stragglers(half)]))
+    """Trials that have come half-way taken to their end, the best first; those far behind at either are left out.
+
+    So are those that end in no number, as of rows that are very far out.
+    """
+    return rank_trials(_in_the_running([second_half(each) for each in _in_the_running(half)]))
 
 
-def _without_stragglers(trials: Sequence[Trial]) -> list[Trial]:
-    furthest = max(each.objective for each in trials)
+def _in_the_running(trials: Sequence[Trial]) -> list[Trial]:
+    furthest = max((each.objective for each in trials if np.isfinite(each.objective)), default=np.inf)
     return [each for each in trials if each.objective > furthest - _FAR_BEHIND]
 
 
@@ -152,6 +155,8 @@ def rank_trials(trials: Sequence[Trial]) -> list[Trial]:
 
     Where all that are close are troubled the first of them is returned alone: another would be no less so.
     """
+    if not trials:
+        return []
     furthest = max(each.objective for each in trials)
     close = [each for each in trials if each.objective >= furthest - CLOSE]
     sound = [each for each in close if len(close) > 1 and not each.troubled] or close
