@@ -16,8 +16,8 @@ from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold.base.callbacks import CallbackSupportMixin, forward_to_callbacks
 from prinfold.base.checkpoint import open_log
 from prinfold.base.file_requirements import TRAINING
-from prinfold.base.nearest_point import SurfaceGeometry, over_all_columns
 from prinfold.base.stored_estimator import StoredEstimator
+from prinfold.base.surface_geometry import SurfaceGeometry, over_all_columns
 from prinfold.citations import Citations, cite
 from prinfold.exceptions import (
     Advice,

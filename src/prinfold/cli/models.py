@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base.nearest_point import over_all_columns
+from prinfold.base.surface_geometry import over_all_columns
 from prinfold.cli.console import as_options
 from prinfold.cli.tables.columns import find_columns, no_number
 from prinfold.cli.tables.reading import FileTable

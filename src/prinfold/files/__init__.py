@@ -8,7 +8,6 @@ fields, and nothing is ever imported by path. A digest over both tells altered f
 from __future__ import annotations
 
 import enum
-import hashlib
 import json
 import math
 import os
@@ -30,6 +29,7 @@ from prinfold.exceptions import (
     UnknownModelError,
 )
 from prinfold.files.atomic import check_target, write_bytes
+from prinfold.files.container import digest
 from prinfold.files.kinds import Kinds, check_fields, describe, texts
 from prinfold.files.latent_kinds import LATENT_KINDS
 from prinfold.files.migrations import FORMAT, migrate
@@ -418,12 +418,8 @@ def _dump(body: Mapping[str, Any]) -> str:
 
 
 def _digest(body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
-    digest = hashlib.sha256(_dump(body).encode())
-    for name in sorted(each for each in arrays if not each.endswith(_MEASURED)):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+    """The checksum of a model; times are left out, which differ from run to run."""
+    return digest(_dump(body), {name: array for name, array in arrays.items() if not name.endswith(_MEASURED)})
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import explain_misfits, require_parts
-from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.surface_geometry import SurfaceGeometry
 from prinfold.basis_maps.bases import BASIS, carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import LATENTS

@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.base.file_requirements import require_parts
-from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.surface_geometry import SurfaceGeometry
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, part
 from prinfold.geometry.projection_starts import graph_starts

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
-from prinfold.base.nearest_point import over_all_columns
+from prinfold.base.surface_geometry import over_all_columns
 from prinfold.exceptions import PrinfoldError, UnsupportedInputError
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.metrics import continuity, trustworthiness

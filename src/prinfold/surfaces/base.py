@@ -11,8 +11,8 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import explain_misfits, require_parts
-from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.surface_geometry import SurfaceGeometry
 from prinfold.base.unique_rows import centered_rows, weighted_places
 from prinfold.basis_maps.bases import BASIS
 from prinfold.basis_maps.basis_map import BasisMap

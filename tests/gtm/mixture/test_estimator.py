@@ -359,7 +359,7 @@ def test_warnings_of_the_maps_say_which_map():
         ({"gtm": GTM(width=-1)}, "width"),
         (
             {"gtm": GTM(trainer="incremental")},
-            "trained together, so trainer='incremental' cannot be used; leave it at 'batch'",
+            "so trainer='incremental' cannot be used; leave it at 'batch'",
         ),
         ({"gtm": [GTM(), GTM(noise="diagonal")], "shared_noise": True}, "the same noise for all maps"),
         ({"gtm": [GTM(), GTM(1)]}, "one dimension"),

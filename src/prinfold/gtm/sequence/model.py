@@ -220,7 +220,7 @@ def _walk(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: 
 def _walkers(
     model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]
 ) -> tuple[Callable[[], Any], list[slice]]:
-    """What makes a walker, and the parts that walkers take: whole sequences."""
+    """A maker of walkers, and the parts that walkers take: whole sequences."""
     # In double precision throughout: a step multiplies what the last one left.
     nodes = model.noise.at_nodes(model.surface, parameters)
     begins, parts = marks(_cuts(rows)), portions(_cuts(rows), rows.block_rows)
