@@ -83,7 +83,7 @@ def open_log(callbacks: Sequence[Any], estimator: Any, table: Any) -> TrainingLo
     identity = {
         "method": type(estimator).__name__,
         "settings": {
-            name: _print_of(value)
+            name: print_setting(value)
             for name, value in estimator.get_params(deep=False).items()
             if name not in _SETTINGS_WITHOUT_EFFECT
         },
@@ -93,7 +93,7 @@ def open_log(callbacks: Sequence[Any], estimator: Any, table: Any) -> TrainingLo
     return TrainingLog(found[0].path, found[0].every, identity)
 
 
-def _print_of(value: Any) -> str:
+def print_setting(value: Any) -> str:
     """A text that is the same for the same setting: as Python writes it, or a digest of what it holds."""
     if value is None or isinstance(value, bool | int | float | str | np.generic):
         return repr(value)

@@ -16,6 +16,7 @@ from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold.base.callbacks import CallbackSupportMixin, forward_to_callbacks
 from prinfold.base.checkpoint import open_log
 from prinfold.base.file_requirements import TRAINING
+from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.base.surface_geometry import SurfaceGeometry, over_all_columns
 from prinfold.citations import Citations, cite
 from prinfold.exceptions import (
@@ -25,7 +26,6 @@ from prinfold.exceptions import (
     Message,
     OutOfDomainError,
 )
-from prinfold.files import save
 from prinfold.files.kinds import Kinds
 from prinfold.files.latent_kinds import LATENT_SPACE
 from prinfold.geometry.metric import stretch
@@ -58,6 +58,9 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     max_iter: int
     tol: float
     verbose: int
+
+    _takes_blocks: ClassVar[bool] = False
+    """Whether a fit reads rows block by block, and so takes all rows of a Dask collection."""
 
     # ------------------------------------------------------------------ what a method must provide
 
@@ -277,14 +280,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
         return summary(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`prinfold.load` reads.
-
-        Parameters
-        ----------
-        {path}
-        """
-        save(self, path)
+    save = StoredEstimator.save
 
     def cite(self) -> Citations:
         """Citations for this model; see :func:`prinfold.cite`.

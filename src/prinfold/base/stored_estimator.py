@@ -11,12 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray
 from prinfold.files import save
 from prinfold.validation.failures import gate_verbs
-from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.tables import check_table
 
 
 @gate_verbs
-@fill_parameter_docs
 class StoredEstimator(BaseEstimator):
     """An estimator whose fitted model can be written to a file."""
 
@@ -27,7 +25,8 @@ class StoredEstimator(BaseEstimator):
 
         Parameters
         ----------
-        {path}
+        path : str or path
+            By custom the name ends in ``.prinfold``.
         """
         save(self, path)
 

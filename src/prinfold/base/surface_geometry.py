@@ -14,7 +14,7 @@ from prinfold.geometry.projection import Bend, Projection, project_to_surface
 from prinfold.geometry.projection_starts import MeshStarts
 from prinfold.latent import LatentSpace
 from prinfold.numerics.distances import squared_distances
-from prinfold.rows.rows import dense, for_each_block
+from prinfold.rows.rows import blas_on_one_thread, dense, for_each_block
 
 _MESH_PER_AXIS = {1: (400, 20_000), 2: (50, 250), 3: (13, 40)}
 """Fewest and most mesh vertices along each axis by latent dimension; beyond three a mesh is too large to use."""
@@ -67,12 +67,14 @@ class SurfaceGeometry:
     node_starts: NodeStarts = near_nodes
     kept: dict[str, Any] | None = None
 
+    @blas_on_one_thread()
     def mesh(self, resolution: int | None = None) -> Mesh:
         """The surface cut into simplices; without a resolution, as fine as its detail asks for."""
         if resolution is None:
             return cast(Mesh, self._keep("mesh", lambda: self._cut(self._resolution())))
         return self._cut(resolution)
 
+    @blas_on_one_thread()
     def nearest(self, table: FloatArray) -> Projection:
         """Exact nearest points of rows, block by block, started from the mesh."""
         narrow = self.inside or self
@@ -91,6 +93,7 @@ class SurfaceGeometry:
         for_each_block(one_block, [slice(i, i + _BLOCK_ROWS) for i in range(0, n, _BLOCK_ROWS)])
         return found
 
+    @blas_on_one_thread()
     def nearest_measured(self, table: FloatArray) -> Projection:
         """Nearest points over the cells that were measured, of rows with gaps (NaN); distances are over those cells.
 

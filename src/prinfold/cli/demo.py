@@ -43,7 +43,7 @@ _FILES = {
 
 def _demo_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("prinfold-demo"), help="folder to write (%(default)s)")
-    parser.add_argument("--force", "-f", action="store_true", help="write over the files of an earlier run")
+    parser.add_argument("--force", "-f", action="store_true", help="overwrite the files of an earlier run")
     parser.add_argument("--rows", type=whole_number(_FEWEST_ROWS), default=1000, help="rows to simulate (%(default)s)")
     parser.add_argument("--seed", type=whole_number(0), default=0, help="seed of the simulation (%(default)s)")
 

@@ -79,15 +79,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="a setting of the method; may be repeated",
     )
     model.add_argument(
-        "--sample", type=whole_number(2), metavar="N", help="fit to N rows drawn at random, of tables with very many"
+        "--sample", type=whole_number(2), metavar="N", help="fit to N randomly chosen rows of a large table"
     )
     model.add_argument(
         "--checkpoint",
         type=Path,
         metavar="FILE",
-        help="keep the fit in this file every minute; the same command goes on from it after a crash",
+        help="save progress to this file every minute; the same command resumes from it after a crash",
     )
-    model.add_argument("--seed", type=whole_number(0), default=0, help="seed of what is random (%(default)s)")
+    model.add_argument("--seed", type=whole_number(0), default=0, help="random seed (%(default)s)")
     choice_arguments(parser)
     scaling_arguments(parser)
     table_arguments(parser)

@@ -34,7 +34,7 @@ def _arguments(default: str, *, modes: bool = False) -> Callable[[argparse.Argum
             parser.add_argument(
                 "--modes",
                 action="store_true",
-                help="also the likeliest place of each row and, where the model says it, how far it is from the mean",
+                help="also write the most likely place of each row and its distance from the mean",
             )
         parser.add_argument(
             "--keep",
@@ -80,8 +80,8 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
         gaps = int(cells.incomplete[placed].sum())
         if name == "project" and gaps:
             console.note(
-                f"{quantity(gaps, 'row')} with missing cells: the point is nearest over the cells that are there, "
-                "and the distance is over them, raised to all columns in proportion"
+                f"{quantity(gaps, 'row')} with missing cells: the nearest point is found from the known cells, and "
+                "its distance is scaled up to all columns"
             )
         with console.note_warnings(), console.working("Placing the rows"):
             found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)
@@ -104,7 +104,7 @@ def _rows(surface: StoredSurface, cells: ChosenCells, policy: str, console: Cons
     hopeless: BoolArray = cells.empty if takes_gaps else cells.incomplete
     if policy == "keep":
         if hopeless.any():
-            why = "nothing is there" if takes_gaps else "cells are missing"
+            why = "all cells are missing" if takes_gaps else "cells are missing"
             number = int(hopeless.sum())
             verbs = ("gets", "its") if number == 1 else ("get", "their")
             console.note(f"{quantity(number, 'row')} {verbs[0]} no place, because {why}; {verbs[1]} results are empty")

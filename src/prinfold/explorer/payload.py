@@ -30,9 +30,7 @@ _LEAST_STRETCH_RANGE = 0.02
 _CURVE_COLUMNS = 300
 """Columns from which on they are a curve rather than a list, unless something else is said."""
 
-_WHERE_ROWS_ARE = (
-    "The map is shaded, and the surface evaluated, where rows are: elsewhere on the map nothing says what it is like."
-)
+_WHERE_ROWS_ARE = "The surface is shown near the rows only: elsewhere on the map there are no data to support it."
 
 
 class PointView(NamedTuple):

@@ -11,8 +11,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray
 from prinfold.base.trajectories import draw_weights
 from prinfold.density.ridges.graph import RidgeGraph
-from prinfold.exceptions import InvalidParameterError
-from prinfold.validation.settings import integer
+from prinfold.validation.settings import check_setting, refits
 
 _TIP_SHARE = 0.5
 """Distance within which an end or a fork is the same, in lengths of the branch."""
@@ -22,8 +21,7 @@ def branch_support(
     model: Any, table: FloatArray, weight: FloatArray, n_samples: int, rng: np.random.Generator
 ) -> FloatArray:
     """(B,) share of the trees of rows drawn anew in which each branch of a fitted tree is found again."""
-    if not integer(1).test(n_samples):
-        raise InvalidParameterError(f"n_samples must be {integer(1).words}, got {n_samples!r}")
+    check_setting("n_samples", n_samples, refits(1))
     found = np.zeros(model.graph_.latent.n_branches)
     for drawn in draw_weights(weight, n_samples, rng):
         with warnings.catch_warnings():

@@ -52,7 +52,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import check_table, check_weight
+from prinfold.validation.tables import as_numbers, check_table, check_weight
 
 _NEIGHBORS = 30
 """Rows whose covariance gives the directions of ``normal="neighbors"``."""
@@ -390,7 +390,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         rows = fit.rows.rows
         if isinstance(self.start, str):
             return STARTS[self.start](fit.flow, fit.space.enter(rows))
-        points = np.asarray(self.start, dtype=np.float64)
+        points = as_numbers("start", self.start)
         D = rows.shape[1]
         if points.ndim != 2 or points.shape[1] != D or len(points) == 0 or not np.isfinite(points).all():
             raise InvalidDataError(f"start must hold finite points of shape (m, {D}), got shape {points.shape}")

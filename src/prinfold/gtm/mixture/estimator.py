@@ -45,6 +45,7 @@ from prinfold.validation.settings import (
     one_of,
     random_state,
     real,
+    refits,
 )
 from prinfold.validation.tables import check_errors, check_table, check_weight, forget, has_gaps
 
@@ -129,7 +130,7 @@ class GTMMixture(MixtureVerbs):
         "gtm": nothing | instance_of(GTM, list, tuple, words="a GTM or a list of GTMs"),
         "shared_noise": flag,
         "partition": one_of(PARTITIONS) | instance_of(np.ndarray, list, words="an array of numbers or memberships"),
-        "n_init": integer(1),
+        "n_init": refits(1),
         "max_iter": integer(0),
         "tol": real(0),
         "relaxation": real(1),

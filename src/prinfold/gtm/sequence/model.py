@@ -34,6 +34,7 @@ from prinfold.gtm.sequence.sequence_passes import (
 )
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, Visits
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
+from prinfold.validation.memory import check_draws
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,7 @@ def forecast(model: SequenceModel, rows: Rows, parameters: Any, n_steps: int) ->
     The noise of ``model`` must be one that takes gaps.
     """
     share, chain = last_states(model, rows, parameters), model.present_chain()
+    check_draws(n_steps, len(share) * rows.n_columns, "n_steps", least=1)
     impute = require(model.noise.capabilities.impute, model.noise, "tell what is missing")
     nodes = model.noise.at_nodes(model.surface, parameters)
     nothing = model.noise.load(np.full((len(share), rows.n_columns), np.nan))
