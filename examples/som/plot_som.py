@@ -4,7 +4,8 @@ Self-organising maps
 
 A grid of nodes is drawn into the data by the rows themselves: each row pulls the node nearest to it, and the neighbours
 of that node on the grid. Here are the two examples of the GTM's thesis (Svensén 1998, figures 4.6 to 4.11): the
-magnification factor of a batch SOM beside that of a GTM, and the U-matrix, which shows the same by distances between nodes.
+magnification factor of a batch SOM beside that of a GTM, and the U-matrix, which shows the same by distances between
+nodes.
 """
 
 # %%
@@ -12,7 +13,7 @@ magnification factor of a batch SOM beside that of a GTM, and the U-matrix, whic
 # -------
 #
 # 400 rows on a sheet that climbs steeply in its middle, z = tanh(6x), with noise. Both maps have 10 × 10 nodes. The
-# SOM's surface is the kernel regression that its last epoch was, so that it has a magnification factor everywhere, not only at
+# SOM's surface is the kernel regression of its last epoch, so that it has a magnification factor everywhere, not only at
 # nodes. Dark is where a step on the map is a long way in the data. Numbers are rows that a node wins. With so few nodes
 # the GTM's are farther apart across the ridge than the noise is wide, and rows gather at them in stripes.
 
