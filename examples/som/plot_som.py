@@ -13,7 +13,7 @@ nodes.
 # -------
 #
 # 400 rows on a sheet that climbs steeply in its middle, z = tanh(6x), with noise. Both maps have 10 × 10 nodes. The
-# SOM's surface is the kernel regression of its last epoch, so that it has a magnification factor everywhere, not only at
+# SOM's surface is the kernel regression of its last epoch, so it has a magnification factor everywhere, not only at
 # nodes. Dark is where a step on the map is a long way in the data. Numbers are rows that a node wins. With so few nodes
 # the GTM's are farther apart across the ridge than the noise is wide, and rows gather at them in stripes.
 
