@@ -11,9 +11,8 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.rows.column_selection import ColumnSelection, Key, Numbers, cut, length_of, select_columns
-from prinfold.rows.dask_partitions import add_found, partitions_of
+from prinfold.rows.dask_partitions import partitions_of
 from prinfold.rows.readers import PartitionReader, reader_of
-from prinfold.rows.tree_sums import S, tree_sum
 from prinfold.validation.dask_verbs import is_dask
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.settings import integer
@@ -121,13 +120,9 @@ class Blocks:
         if waiting:
             yield Numbers.join(waiting)
 
-    def sum_over(self, of_block: Callable[[Numbers], S | None]) -> S:
-        """Σ over all blocks, by the tree of :mod:`prinfold.rows.tree_sums`; those of which nothing comes do not count.
-
-        Partitions of a Dask collection are added up where they lie.
-        """
-        if self.partitions is None:
-            return tree_sum(_Found(of_block(block)) for block in self.weighted()).value  # type: ignore[return-value]
+    def sum_partitions(self, of_block: Callable[[Numbers], Any]) -> Any:
+        """Σ over the partitions of a Dask collection, added up where they lie; what is None does not count."""
+        assert self.partitions is not None
         if self._layout is None:
             next(self.weighted(), None)
         return self.partitions.sum(_OfPiece(self._layout, of_block))
@@ -160,16 +155,6 @@ class _OfPiece:
     def __call__(self, piece: Any) -> Any:
         assert self.layout is not None  # some piece has been read
         return self.of_block(self.layout.read(piece))
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A sum, or the sum of nothing."""
-
-    value: Any
-
-    def __add__(self, other: _Found) -> _Found:
-        return _Found(add_found(self.value, other.value))
 
 
 def _keys(columns: Any) -> tuple[Key, ...]:

@@ -45,7 +45,8 @@ class DaskPartitions:
 
     def sum(self, work: Callable[[Any], S | None]) -> S:
         """Σ work(partition), computed where the partitions lie; partitions of which work makes None do not count."""
-        return self.sum_numbered(_WithoutNumber(work))
+        found: S = self.sum_numbered(_WithoutNumber(work))
+        return found
 
     def sum_numbered(self, work: Callable[[tuple[int, Any]], S | None]) -> S:
         """The same for work that takes the number of a partition too."""

@@ -220,7 +220,8 @@ class BlockStream(Rows):
         assert self.blocks is not None
         if self.blocks.partitions is None:
             return super().sum_portions(work)
-        return self.blocks.sum_over(_PortionWork(self._portion_maker, work))
+        found: S = self.blocks.sum_partitions(_PortionWork(self._portion_maker, work))
+        return found
 
     @property
     def _portion_maker(self) -> PortionMaker:
