@@ -42,9 +42,9 @@ def test_a_fit_warns_once_about_named_columns(model):
         warnings.simplefilter("always")
         model.fit(frame)
         make_pipeline(StandardScaler(), model).fit(frame)
-    said = [str(each.message) for each in caught if "times as far as" in str(each.message)]
+    said = [str(each.message) for each in caught if "times that of" in str(each.message)]
     assert len(said) == 1
-    assert "'weight' spreads" in said[0]
+    assert "standard deviation of 'weight'" in said[0]
     assert "StandardScaler" in said[0]
     assert issubclass(DegenerateWarning, UserWarning)
 
