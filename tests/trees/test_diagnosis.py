@@ -14,7 +14,7 @@ from prinfold.exceptions import DegenerateWarning, StructureWarning
 @pytest.mark.parametrize("columns", [3, 10, 30])
 def test_a_blob_is_said_to_be_one(columns: int) -> None:
     X = np.random.default_rng(0).normal(size=(600, columns))
-    with pytest.warns(StructureWarning, match="no tree stands out of the noise"):
+    with pytest.warns(StructureWarning, match="no tree stands out from the noise"):
         PrincipalTree().fit(X)
 
 
@@ -22,7 +22,7 @@ def test_a_blob_is_said_to_be_one(columns: int) -> None:
 def test_a_sheet_is_said_to_be_one(columns: int) -> None:
     rng = np.random.default_rng(0)
     flat = np.hstack([rng.uniform(-1, 1, (1000, 2)), np.zeros((1000, columns - 2))])
-    with pytest.warns(StructureWarning, match="rows fill a surface"):
+    with pytest.warns(StructureWarning, match="look like a surface rather than a tree"):
         PrincipalTree().fit(flat + 0.1 * rng.normal(size=flat.shape))
 
 
