@@ -23,11 +23,13 @@ class _DrawnRows:
     rows: Any
     draws: FloatArray
     n_rows: int
+    most: int
 
     def __add__(self, other: _DrawnRows) -> _DrawnRows:
         draws = np.concatenate([self.draws, other.draws])
-        kept = np.argsort(draws, kind="stable")[: 2 * _SAMPLE_ROWS]
-        return _DrawnRows(_take(_join(self.rows, other.rows), kept), draws[kept], self.n_rows + other.n_rows)
+        kept = np.argsort(draws, kind="stable")[: self.most]
+        joined = _take(_join(self.rows, other.rows), kept)
+        return _DrawnRows(joined, draws[kept], self.n_rows + other.n_rows, self.most)
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,13 @@ class _Draw:
     """Draws rows of a partition by numbers of its own, which its number decides."""
 
     seed: int
+    most: int
 
     def __call__(self, numbered: tuple[int, Any]) -> _DrawnRows:
         i, piece = numbered
         draws = np.random.default_rng([self.seed, i]).random(len(piece))
-        kept = np.argsort(draws, kind="stable")[: 2 * _SAMPLE_ROWS]
-        return _DrawnRows(_take(piece, kept), draws[kept], len(piece))
+        kept = np.argsort(draws, kind="stable")[: self.most]
+        return _DrawnRows(_take(piece, kept), draws[kept], len(piece), self.most)
 
 
 def _take(rows: Any, chosen: Any) -> Any:
@@ -66,7 +69,7 @@ def fit_to_sample(estimator: Any, X: Any, fit: Callable[[Any], Any], options: di
             f"{beside[0]} does not go with Dask collections, of which nothing says which row it belongs to; fit a part "
             "of the rows that fits in memory: X[:10000].compute()"
         )
-    drawn: _DrawnRows = DaskPartitions(X).sum_numbered(_Draw(0))
+    drawn: _DrawnRows = DaskPartitions(X).sum_numbered(_Draw(0, 2 * _SAMPLE_ROWS))
     found = fit(_take(drawn.rows, np.arange(min(_SAMPLE_ROWS, len(drawn.draws)))))
     others = np.arange(_SAMPLE_ROWS, len(drawn.draws))
     if len(others):
