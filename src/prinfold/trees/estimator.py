@@ -33,7 +33,7 @@ from prinfold.trees.diagnosis import FittedTree, doubt
 from prinfold.trees.noise import FirstTree, RowsInFrame, first_tree, keep_all, keep_components
 from prinfold.trees.shapes import TOPOLOGIES, TreeShape, find_shape, net_of, without_ends
 from prinfold.trees.soft_tree import TreeProblem, TreeState, log_mixture
-from prinfold.trees.support import branch_support, draw_graphs, has_short_branches, weakest_tip
+from prinfold.trees.support import branch_support, draw_graphs, short_branches, weakest_tip
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
@@ -278,9 +278,9 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         """How often each branch is found again in trees of rows drawn anew, with replacement (bootstrap).
 
         These trees lie in the components of this one and have its bandwidth.
-        A branch with a free end is found again where another tree has an end nearer to its tip than three quarters
-        of its length, and nearer than to any other tip; a way between forks where the fork at either end is, each as near. A closed
-        one where a node is closed again.
+        A branch with a free end is found again where another tree has an end nearer to its tip than three quarters of
+        its length, and nearer than to any other tip; a way between forks where the fork at either end is, each as near.
+        A closed one where a node is closed again.
 
         Parameters
         ----------
@@ -362,7 +362,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
     def _drop_weak_branches(self, rows: Unique, span: ColumnSpan, problem: TreeProblem, state: TreeState) -> None:
         """Leave out branches that trees of rows drawn anew do not have, the weakest first."""
         sure = _SURE_BANDWIDTHS * problem.bandwidth
-        if not has_short_branches(self.graph_, sure):
+        if not short_branches(self.graph_, sure).any():
             return
         drawn = draw_graphs(self, rows.rows, rows.weight, _SUPPORT_SAMPLES, as_generator(self.random_state))
         shape = find_shape(self.topology, problem, state, self.min_length)

@@ -8,8 +8,9 @@ from the tree over the D − 1 directions across it,
 
 with half as much again, branches five deviations long are lost. A first tree is grown with 1.25 s (1 + ½ √(D/n)), the
 second factor standing for the noise that n rows leave in the directions that are found from them, and with twice the
-stiffness. Begun with h at once, noise grows branches that stay, and about a blob in few columns the measured noise falls
-with every one of them; begun wide and stiff and gone on with the narrow kernel, weak branches that are true come first (``benchmarks/trees.py`` has trials). Those of noise that come all the same are told by ``support``.
+stiffness. Begun with h at once, noise grows branches that stay, and about a blob in few columns the measured noise
+falls with every one of them. Begun wide and stiff and gone on with the narrow kernel, weak branches that are true come
+first (``benchmarks/trees.py`` has trials). Those of noise that come all the same are told by ``support``.
 
 Centres are means of few rows. In many columns their own noise, which no row pulls back, is longer than the way from
 one to the next. So the tree is looked for in the principal components that stand out of the noise: those whose variance

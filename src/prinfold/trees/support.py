@@ -1,8 +1,11 @@
 """Support of the branches of a tree: how often they are found again in trees of rows drawn anew (bootstrap).
 
 A tip, the free end of a branch, is found again where another tree has one that is nearer to it than to any other tip of
-the first, and nearer than three quarters of the length of the branch. Where the branch leaves the tree is less sure than that it
-does, so that forks count only for a way between two of them.
+the first, and nearer than three quarters of the length of the branch. Where the branch leaves the tree is less sure
+than that it does, so that forks count only for a way between two of them.
+
+In trees of 300 rows at noise of 0.2 of a branch (150 tables of paths, a Y and four leaves, in 10 and 50 columns) 3 of
+240 true tips were found again in fewer than 0.7 of 20 draws, and 13 of 16 tips that noise had grown.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prinfold._typing import FloatArray
+from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.base.trajectories import draw_weights
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import InvalidParameterError
@@ -30,12 +33,12 @@ class Tips(NamedTuple):
     """Free ends of a graph: where they are (t, D), and the branch (t,) that ends at each."""
 
     points: FloatArray
-    branch: FloatArray
+    branch: IntArray
 
 
 def tips_of(graph: RidgeGraph) -> Tips:
     """The free ends of the branches of a graph."""
-    branch, side = np.nonzero((graph.ends >= 0) & (graph.degrees[graph.ends] == 1))
+    branch, side = np.nonzero(_degrees_at_ends(graph) == 1)
     return Tips(graph.places[graph.ends[branch, side]], branch)
 
 
@@ -65,7 +68,7 @@ def found_again(graph: RidgeGraph, again: RidgeGraph) -> FloatArray:
     has[graph.ends[:, 0] < 0] = float((again.ends[:, 0] < 0).any())
     tips = tips_of(graph)
     np.minimum.at(has, tips.branch, _met(tips.points, tips_of(again).points, reach[tips.branch]))
-    inner = np.flatnonzero((graph.ends[:, 0] >= 0) & (graph.degrees[graph.ends] > 1).all(axis=1))
+    inner = np.flatnonzero((_degrees_at_ends(graph) > 1).all(axis=1))
     forks, other = np.flatnonzero(graph.degrees > 2), again.places[again.degrees > 2]
     for b in inner:
         ends = np.isin(forks, graph.ends[b])
@@ -74,7 +77,7 @@ def found_again(graph: RidgeGraph, again: RidgeGraph) -> FloatArray:
 
 
 def _met(points: FloatArray, other: FloatArray, reach: FloatArray) -> FloatArray:
-    """(t,) 1 for points that one of the other (u, D) is near, within ``reach`` (t,), and nearer to it than to the rest."""
+    """(t,) 1 for points that have one of the other (u, D) within ``reach`` (t,), nearer to them than to the rest."""
     has = np.zeros(len(points))
     if len(points) and len(other):
         apart = np.sqrt(squared_distances(other, points))
@@ -85,17 +88,20 @@ def _met(points: FloatArray, other: FloatArray, reach: FloatArray) -> FloatArray
 
 
 def weakest_tip(graph: RidgeGraph, drawn: list[RidgeGraph], least: float, sure: float) -> FloatArray:
-    """(≤ 1, D) the tip of least support below ``least`` of branches to a fork that are shorter than ``sure``."""
-    tips, support = tips_of(graph), branch_support(graph, drawn)
-    forked = (graph.degrees[graph.ends] > 1).any(axis=1)
-    weak = forked & (graph.ends[:, 0] >= 0) & (graph.latent.lengths < sure) & (support < least)
-    weak = weak[tips.branch]
-    order = np.lexsort((graph.latent.lengths[tips.branch], support[tips.branch]))
-    return np.asarray(tips.points[order[weak[order]][:1]])
+    """(≤ 1, D) the tip of least support below ``least``, of branches to a fork that are shorter than ``sure``."""
+    tips, support = tips_of(graph), branch_support(graph, drawn)[tips_of(graph).branch]
+    length = graph.latent.lengths[tips.branch]
+    order = np.lexsort((length, support))
+    weak = (short_branches(graph, sure)[tips.branch] & (support < least))[order]
+    return np.asarray(tips.points[order[weak][:1]])
 
 
-def has_short_branches(graph: RidgeGraph, sure: float) -> bool:
-    """Whether a branch from a fork to a free end is shorter than ``sure``."""
-    tips = tips_of(graph)
-    forked = (graph.degrees[graph.ends] > 1).any(axis=1)
-    return bool((forked & (graph.latent.lengths < sure))[tips.branch].any())
+def short_branches(graph: RidgeGraph, sure: float) -> BoolArray:
+    """(B,) whether branches lead from a fork to a free end and are shorter than ``sure``."""
+    degrees = _degrees_at_ends(graph)
+    return np.asarray((degrees == 1).any(axis=1) & (degrees > 2).any(axis=1) & (graph.latent.lengths < sure))
+
+
+def _degrees_at_ends(graph: RidgeGraph) -> IntArray:
+    """(B, 2) how many branches meet where each begins and ends; 0 for a closed one."""
+    return np.append(graph.degrees, 0)[graph.ends]
