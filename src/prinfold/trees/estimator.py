@@ -48,7 +48,7 @@ from prinfold.validation.settings import (
 )
 from prinfold.validation.tables import check_weight
 
-_SUPPORT_SAMPLES = 20
+_SUPPORT_SAMPLES = 12
 """Times that rows are drawn anew for ``min_support``."""
 
 _SURE_BANDWIDTHS = 6.0
@@ -80,7 +80,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         Length in bandwidths up to which a branch that leads nowhere is left out, and two forks are one.
     min_support : float, default=0.7
         Share of trees of rows drawn anew in which a branch that ends freely must be found again to be kept; see
-        :meth:`support`. It is asked of branches shorter than six bandwidths, and costs twenty fits, of 4000 rows at
+        :meth:`support`. It is asked of branches shorter than six bandwidths, and costs twelve fits, of 2000 rows at
         the most, where there are any. 0 keeps all.
     trim : float, default=None
         Distance from every centre, in units of the data, beyond which a row is background and pulls at none. None has
@@ -289,7 +289,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         sample_weight : array-like of shape (n,), default=None
             Their weights.
         n_samples : int, default=50
-            How many times rows are drawn, 4000 at the most. Each costs a fit.
+            How many times rows are drawn, 2000 at the most. Each costs a fit.
         random_state : int, RandomState or Generator, default=None
             Seed.
 

@@ -25,7 +25,7 @@ from prinfold.validation.settings import integer
 _TIP_SHARE = 0.75
 """Distance within which an end or a fork is the same, in lengths of the branch."""
 
-_MOST_DRAWN = 4000
+_MOST_DRAWN = 2000
 """Rows that are drawn at the most: a branch that so many do not show has little to say for itself."""
 
 
