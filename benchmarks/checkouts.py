@@ -52,7 +52,7 @@ fits = {
     "PrincipalCurve 600 x 10": lambda: PrincipalCurve(max_iter=10, tol=0).fit(small),
 }
 has = lambda cls: cls().get_params()
-PPS_START = {"init": "pca", **({"steps": "paper"} if "steps" in has(PPS) else {})}
+PPS_START = {"init": "pca", "trainer": "paper", "clamping": 0.7}
 SOM_START = {"init": "pca"} if "init" in has(SOM) else {}
 UKR_STOP = {"stop": "minimum"} if "stop" in has(UKR) else {}
 RIDGE = {"min_support": 0} if "min_support" in has(DensityRidge) else {}

@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+sys.path.insert(0, str(Path(__file__).parent))  # gallery.py
 
 project = "prinfold"
 author = "The prinfold developers"
@@ -44,7 +47,8 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    # From what most people need to what few do; within a part the shortest script comes first.
+    # From what most people need to what few do, among the parts and within each.
+    "within_subsection_order": "gallery.FromSimpleToSpecial",
     "subsection_order": [
         "../examples/gtm",
         "../examples/curves",
@@ -65,7 +69,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "capture_repr": (),
     "remove_config_comments": True,
-    "reset_modules": ("matplotlib",),
+    "reset_modules": ("matplotlib", "gallery.house_style"),
 }
 # The gallery shows figures by saving them.
 warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.*")

@@ -38,6 +38,3 @@ class Given(KernelManifold):
 
     def transform(self, X: Any) -> Any:
         return self._latent_of(self._table(X))
-
-    def _latent_of(self, table: Any) -> Any:
-        return self._nearest_latent(table)

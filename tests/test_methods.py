@@ -83,6 +83,31 @@ def test_a_method_is_whole(name: str) -> None:
         assert f"`{name}`" in text(page), f"{page} does not mention `{name}`"
 
 
+CHANGED = {
+    "src/prinfold/methods.py": "{name}",
+    "src/prinfold/__init__.py": "{name}",
+    "tests/properties/cases.py": "{name}",
+    "docs/guide/which.md": "{name}",
+    "docs/explanation/index.md": "guide/{page}.md",
+    "README.md": "{name}",
+    "CHANGELOG.md": "{name}",
+}
+"""All that a new method has to change beside files of its own, and what stands in each."""
+
+
+def test_few_files_change_with_a_new_method_and_contributing_names_them() -> None:
+    assert len(CHANGED) <= 8
+    advice = text("CONTRIBUTING.md").partition("## Adding a method")[2].partition("\n## ")[0]
+    assert {file for file in CHANGED if file.removeprefix("src/").removesuffix(".md") not in advice} == set()
+
+
+@pytest.mark.parametrize("file", CHANGED)
+def test_every_manifold_is_where_a_new_one_would_be(file: str) -> None:
+    found = text(file)
+    wanted = {each.name: CHANGED[file].format(name=each.name, page=each.page) for each in manifolds()}
+    assert {name for name, words in wanted.items() if words not in found} == set()
+
+
 def test_the_readme_lists_methods_and_nothing_else() -> None:
     table = re.search(r"^## Which method when\n(.*?)^\[", text("README.md"), re.MULTILINE | re.DOTALL)
     assert table is not None

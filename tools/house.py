@@ -359,12 +359,14 @@ def method_rows(root: Path, towers: dict[str, Any]) -> list[Row]:
             for path, text in texts.items()
             if name_alone.search(text) and path not in {f"{own}.py", f"{own}/__init__.py"}
         ]
+    shared = sorted(set.intersection(*map(set, known.values())))
     in_source = {name: [path for path in paths if path.startswith("src/")] for name, paths in known.items()}
     median = statistics.median(map(len, known.values()))
     median_in_source = statistics.median(map(len, in_source.values()))
     return [
         Row(f"places that know of `{METHOD}`", str(len(known[METHOD])), "8 or fewer", known[METHOD]),
         Row("… of them in `src`", str(len(in_source[METHOD])), "", in_source[METHOD]),
+        Row("files that know of every method", str(len(shared)), "8 or fewer", shared),
         Row("places that know of a method, median of all", f"{median:g}, in `src` {median_in_source:g}"),
     ]
 

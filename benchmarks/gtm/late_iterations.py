@@ -20,7 +20,7 @@ from prinfold.gtm import node_selection as pruning
 from prinfold.gtm.noise.protocol import Posterior
 from prinfold.gtm.softmax import leveled_weights
 from prinfold.gtm.starts import first_parameters as starts
-from prinfold.rows.rows import Rows, blas_on_one_thread, work_through
+from prinfold.rows.rows import Rows, blas_on_one_thread
 
 NEVER = 10**15
 CYCLE = 32
@@ -106,7 +106,7 @@ def kept_by(at: Late) -> float:
     model, rows, parameters = at.model, at.rows, at.state.parameters
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     plan, _ = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, pruning.Hint(age=CYCLE))
-    return passes.n_entries(plan, nodes) / (rows.n_rows * len(nodes.centers))
+    return sum(passes.entries(plan, nodes)) / (rows.n_rows * len(nodes.centers))
 
 
 def path_of(plan: Sequence[pruning.Part | pruning.RowBatch]) -> str:
@@ -138,7 +138,7 @@ def parts_of(at: Late, repeats: int) -> Parts:
     plan, after = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, late_hint)
     fine = isinstance(plan[0], pruning.RowBatch)
     groups = after.groups or pruning.make_groups(model.surface, rows, parameters.weights)
-    n_entries, bound = passes.n_entries(plan, nodes), model.noise.capabilities.bound
+    n_entries, bound = sum(passes.entries(plan, nodes)), model.noise.capabilities.bound
     planned, _ = gtm.e_step(model, rows, parameters, late_hint)
     dense = gtm.summarize(model, rows, parameters)
 
@@ -149,7 +149,7 @@ def parts_of(at: Late, repeats: int) -> Parts:
     work = {
         "grouping": lambda: pruning.make_groups(model.surface, rows, parameters.weights, fine),
         "bound": lambda: pruning.near_nodes(bound, nodes, groups),
-        "sums": lambda: work_through(lambda: passes.Summer(model.noise, rows, nodes), plan, n_entries),
+        "sums": lambda: gtm.sum_parts(model, rows, nodes, plan),
         "m_step": m_step,
     }
     with blas_on_one_thread():

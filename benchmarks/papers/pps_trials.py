@@ -26,7 +26,7 @@ from prinfold.gtm.starts.first_parameters import pca_start
 from prinfold.latent import Lattice, grid
 from prinfold.metrics import angle_sum
 from prinfold.pps.clamping import Fixed, Shape, TangentMoments, unified_covariance
-from prinfold.pps.model import WAYS, PPSModel
+from prinfold.pps.model import PPS_STEPS, PPSModel
 from prinfold.pps.oriented_noise import OrientedNoise
 from prinfold.rows.rows import Rows, as_rows
 
@@ -123,7 +123,7 @@ def published(setting: Setting, D: int) -> PPSModel:
         shape = GTMNoiseLevel(shape.s, shape.b)
     noise = OrientedNoise(FLOOR, shape, Q)
     surface = BasisMap(latent, basis(setting).bind(latent))
-    return PPSModel(surface, noise, PriorPenalty(REGULARIZATION), WAYS["paper"])
+    return PPSModel(surface, noise, PriorPenalty(REGULARIZATION), PPS_STEPS["paper"])
 
 
 # ------------------------------------------------------------------------------------------------- measurements

@@ -138,7 +138,7 @@ def bench_planned(full: bool) -> None:
             with threadpool_limits(1):
                 took = take_turns({"floor": partial(clocked, floor), "planned": planned}, 3)
             parts, _ = pruning.plan(wanted.surface, wanted.noise, nodes, rows, parameters.weights, pruning.Hint(age=1))
-            kept = passes.n_entries(parts, nodes) / (size["n"] * 900)
+            kept = sum(passes.entries(parts, nodes)) / (size["n"] * 900)
             planned_sum = gtm.e_step(wanted, rows, parameters, pruning.Hint(age=1))[0].log_likelihood
             lost = (gtm.summarize(wanted, rows, parameters).log_likelihood - planned_sum) / size["n"]
             ratio = took["planned"].median / took["floor"].median

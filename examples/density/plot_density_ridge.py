@@ -92,6 +92,7 @@ longitude = rng.uniform(-180, 180, 600)
 belt = np.stack([longitude, 60 + 8 * np.sin(np.radians(3 * longitude)) + rng.normal(0, 1.5, 600)], axis=1)
 globe = DensityRidge(space="sphere").fit(belt)
 print(f"closed: {globe.graph_.latent.closed.tolist()}, length {globe.graph_.latent.lengths.round(1).tolist()} degrees")
-ax = plot.ridge(globe, belt)
+_, ax = plt.subplots(figsize=(8, 2.2), layout="constrained")
+plot.ridge(globe, belt, ax=ax).set_title("A belt around the pole, shaded by density")
 
 plt.show()

@@ -28,7 +28,7 @@ error, norm = (np.array(model.history_[name]) for name in ("error", "norm"))
 right.stackplot(
     np.arange(len(error)), error, model.regularization * norm, labels=["mean squared distance", "λ‖f‖²"], alpha=0.6
 )
-right.set(xlabel="step", ylabel="regularised quantisation error", title=str(model.stop_reason_))
+right.set(xlabel="step", ylabel="regularised quantisation error", title=model.stop_reason_.after(model.n_iter_))
 right.legend(loc="lower left")
 
 # %%

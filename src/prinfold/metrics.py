@@ -6,7 +6,7 @@ All functions take plain arrays and callables, so they measure any method's surf
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -21,6 +21,8 @@ from prinfold.geometry.roughness import Roughness, angle_sum, graph_roughness, s
 from prinfold.geometry.simplices import nearest_on_simplices
 from prinfold.geometry.symmetry import Alignment, align
 from prinfold.validation.parameter_docs import fill_parameter_docs
+from prinfold.validation.settings import Constraint, check_call, flag, instance_of, integer, nothing, real
+from prinfold.validation.tables import as_numbers
 
 __all__ = [
     "Alignment",
@@ -64,6 +66,11 @@ class Orthogonality(NamedTuple):
     cosines: FloatArray
 
 
+_SHAPE = Constraint(lambda v: len(v) == 2 and all(map(integer(2).test, v)), "two whole numbers of at least 2")
+_FUNCTION = nothing | Constraint(callable, "a function")
+_NEIGHBORS = {"n_neighbors": integer(1), "latent_distance": _FUNCTION}
+
+
 @fill_parameter_docs
 def projection_error(X: FloatArray, projected: FloatArray, sample_weight: FloatArray | None = None) -> float:
     """Mean squared distance Σᵢ wᵢ ‖xᵢ − pᵢ‖² / Σᵢ wᵢ between rows and their projections.
@@ -102,6 +109,7 @@ def nearest_node_error(X: FloatArray, nodes: FloatArray, sample_weight: FloatArr
     float
         Weighted mean square.
     """
+    nodes = _table(nodes, "nodes")
     return _simplex_error(X, nodes, np.arange(len(nodes))[:, None], sample_weight)
 
 
@@ -123,7 +131,8 @@ def grid_error(X: FloatArray, vertices: FloatArray, edges: IntArray, sample_weig
     float
         Weighted mean square.
     """
-    return _simplex_error(X, vertices, edges, sample_weight)
+    vertices = _table(vertices, "vertices")
+    return _simplex_error(X, vertices, _corners(edges, vertices, "edges"), sample_weight)
 
 
 @fill_parameter_docs
@@ -149,8 +158,9 @@ def triangle_error(
     float
         Weighted mean square.
     """
-    a, b = shape
-    if a < 2 or b < 2 or a * b != len(vertices):
+    vertices = _table(vertices, "vertices")
+    a, b = shape if _SHAPE.test(shape) else (0, 0)
+    if a * b != len(vertices):
         raise InvalidParameterError(
             f"shape must have two axes of two nodes or more with {len(vertices)} nodes in all, got {shape}."
         )
@@ -160,6 +170,7 @@ def triangle_error(
     return _simplex_error(X, vertices, faces, sample_weight)
 
 
+@check_call(closed=flag)
 def length(vertices: FloatArray, closed: bool = False) -> float:
     """Length of a polyline.
 
@@ -193,9 +204,11 @@ def area(vertices: FloatArray, faces: IntArray) -> float:
     float
         Sum of the areas of the faces.
     """
-    return mesh_volume(_table(vertices, "vertices"), faces)
+    vertices = _table(vertices, "vertices")
+    return mesh_volume(vertices, _corners(faces, vertices, "faces"))
 
 
+@check_call(mesh=instance_of(Mesh, words="a Mesh, as model.mesh() returns it"), jacobian=_FUNCTION)
 def roughness(
     mesh: Mesh, jacobian: Callable[[FloatArray], FloatArray] | None = None, domain: Domain | None = None
 ) -> Roughness:
@@ -228,6 +241,7 @@ def roughness(
     return surface_roughness(jacobian, domain, mesh)
 
 
+@check_call(**_NEIGHBORS)
 @fill_parameter_docs
 def trustworthiness(
     X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_distance: Distance | None = None
@@ -257,6 +271,7 @@ def trustworthiness(
     return rank_intrusion(_table(X, "X"), _table(Z, "Z"), n_neighbors, cdist, latent_distance or cdist)
 
 
+@check_call(**_NEIGHBORS)
 @fill_parameter_docs
 def continuity(X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_distance: Distance | None = None) -> float:
     """Whether neighbours in the data are neighbours in latent space: trustworthiness with the two exchanged.
@@ -279,6 +294,7 @@ def continuity(X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_dis
     return rank_intrusion(_table(Z, "Z"), _table(X, "X"), n_neighbors, latent_distance or cdist, cdist)
 
 
+@check_call(n_bins=nothing | integer(1), bandwidth=nothing | real(0, above=True), latent_distance=_FUNCTION)
 @fill_parameter_docs
 def self_consistency(
     X: FloatArray,
@@ -370,7 +386,7 @@ def orthogonality(
     Orthogonality
         Mean, quantiles and the cosines themselves.
     """
-    X, projected, J = _table(X, "X"), _table(projected, "projected"), np.asarray(jacobian, dtype=float)
+    X, projected, J = _table(X, "X"), _table(projected, "projected"), as_numbers("jacobian", jacobian)
     if X.shape != projected.shape or J.ndim != 3 or J.shape[:2] != X.shape:
         raise InvalidDataError(
             f"X, projected and jacobian must be (n, D), (n, D) and (n, D, Q), "
@@ -382,7 +398,9 @@ def orthogonality(
     size = np.linalg.norm(residual, axis=1)
     tangential = np.linalg.norm(np.einsum("ndq,nd->nq", U, residual), axis=1)
     cosines = np.minimum(tangential / np.where(size > 0, size, 1.0), 1.0)
-    kept = np.ones(len(X), dtype=bool) if interior is None else np.asarray(interior, dtype=bool)
+    kept = np.ones(len(X), dtype=bool) if interior is None else as_numbers("interior", interior) != 0
+    if kept.shape != (len(X),):
+        raise InvalidDataError(f"interior must have one entry for each of {len(X)} rows, got shape {kept.shape}.")
     weight = _weights(sample_weight, len(X)) * kept
     if not weight.any():
         raise InvalidDataError("orthogonality needs at least one row inside the boundary with positive weight.")
@@ -390,8 +408,18 @@ def orthogonality(
     return Orthogonality(float(cosines @ weight / weight.sum()), median, upper, worst, cosines)
 
 
+def _corners(faces: IntArray, vertices: FloatArray, name: str) -> IntArray:
+    """(F, k) numbers of vertices."""
+    found = as_numbers(name, faces)
+    if found.ndim != 2 or not found.size or not np.isin(found, np.arange(len(vertices))).all():
+        raise InvalidDataError(
+            f"{name} must be a table of the numbers of {len(vertices)} vertices, from 0, got shape {found.shape}."
+        )
+    return found.astype(np.intp)
+
+
 def _table(X: FloatArray, name: str) -> FloatArray:
-    X = np.asarray(X, dtype=float)
+    X = as_numbers(name, X)
     if X.ndim != 2 or len(X) == 0:
         raise InvalidDataError(f"{name} must be a table with at least one row, got shape {X.shape}.")
     if not np.isfinite(X).all():
@@ -402,7 +430,7 @@ def _table(X: FloatArray, name: str) -> FloatArray:
 def _weights(sample_weight: FloatArray | None, n: int) -> FloatArray:
     if sample_weight is None:
         return np.ones(n)
-    weight = np.asarray(sample_weight, dtype=float)
+    weight = as_numbers("sample_weight", sample_weight)
     if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
         raise InvalidDataError(
             f"sample_weight must be {n} finite non-negative numbers, not all 0, got shape {weight.shape}."
@@ -425,7 +453,10 @@ def _quantile(values: FloatArray, weight: FloatArray, level: float) -> float:
 
 
 def _simplex_error(X: FloatArray, vertices: FloatArray, faces: IntArray, sample_weight: FloatArray | None) -> float:
-    foot = nearest_on_simplices(_table(X, "X"), _table(vertices, "vertices"), faces)
+    rows = _table(X, "X")
+    if rows.shape[1] != vertices.shape[1]:
+        raise InvalidDataError(f"X has {rows.shape[1]} columns, but vertices have {vertices.shape[1]}.")
+    foot = nearest_on_simplices(rows, vertices, faces)
     return _mean(foot.squared_distance, sample_weight)
 
 
@@ -456,7 +487,10 @@ def confounding(pseudotime: FloatArray, branch: IntArray, column: FloatArray) ->
     Confounding
         ``pseudotime`` and ``branch``; 0 where the column explains no more than chance would.
     """
-    time, column, names = rankdata(pseudotime), np.asarray(column), np.asarray(branch)
+    time, column, names = as_numbers("pseudotime", pseudotime), _entries("column", column), _entries("branch", branch)
+    if not time.ndim == column.ndim == names.ndim == 1:
+        shapes = f"{time.shape}, {names.shape} and {column.shape}"
+        raise InvalidDataError(f"times, branches and the column must each be of shape (n,); got {shapes}")
     if not len(time) == len(column) == len(names) or len(time) < 3:
         raise InvalidDataError(
             f"times, branches and the column need one entry for each of at least three rows; got {len(time)}, "
@@ -464,7 +498,7 @@ def confounding(pseudotime: FloatArray, branch: IntArray, column: FloatArray) ->
         )
     if column.dtype.kind == "f" and not np.isfinite(column).all():
         raise InvalidDataError("the column has cells that are missing or infinite; leave out their rows")
-    design = _explaining_columns(column)
+    time, design = rankdata(time), _explaining_columns(column)
     marks = (names[:, None] == np.unique(names)).astype(float)
     spread = marks.var(axis=0)
     if spread.sum() == 0 or design.shape[1] == 0:
@@ -473,6 +507,14 @@ def confounding(pseudotime: FloatArray, branch: IntArray, column: FloatArray) ->
         _explained(design, time),
         float(np.average([_explained(design, mark) for mark in marks.T], weights=spread)),
     )
+
+
+def _entries(name: str, values: Any) -> Any:
+    """Numbers or names as an array; an error where they are neither."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidDataError(f"{name} must be numbers or names: {error}") from error
 
 
 def _explaining_columns(column: FloatArray) -> FloatArray:

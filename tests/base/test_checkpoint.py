@@ -12,7 +12,22 @@ import numpy as np
 import pytest
 from tests.properties.cases import CASES
 
-from prinfold import GTM, PPS, SOM, UKR, Blocks, Checkpoint, PrincipalCurve, datasets, load
+from prinfold import (
+    GTM,
+    KMM,
+    PPS,
+    SOM,
+    UKR,
+    Blocks,
+    Checkpoint,
+    DensityRidge,
+    GTMMixture,
+    MixedGTM,
+    PrincipalCurve,
+    PrincipalTree,
+    datasets,
+    load,
+)
 from prinfold.exceptions import CheckpointError, InvalidParameterError, NoSuchFolderError, NotWrittenError
 from prinfold.loops import StopReason
 
@@ -214,6 +229,12 @@ KILLED = {
     "PPS": lambda: PPS(random_state=0),
     "UKR": lambda: UKR(max_iter=60, tol=0, stop="minimum", init="pca"),
     "curve": lambda: PrincipalCurve(max_iter=40, tol=0),
+    "KMM": lambda: KMM(max_iter=30, tol=0, random_state=0),
+    "SOM": lambda: SOM(max_iter=200, tol=0, random_state=0),
+    "ridge": lambda: DensityRidge(max_iter=60, tol=0),
+    "mixture": lambda: GTMMixture(2, random_state=0, max_iter=30, tol=0, n_init=1),
+    "mixed": lambda: MixedGTM(max_iter=40, tol=0),
+    "tree": PrincipalTree,
 }
 
 

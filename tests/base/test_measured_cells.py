@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prinfold import GTM, SOM, datasets
-from prinfold.base.nearest_point import over_all_columns
+from prinfold.base.surface_geometry import over_all_columns
 from prinfold.exceptions import InvalidDataError
 
 

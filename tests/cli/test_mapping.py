@@ -161,14 +161,14 @@ def test_rows_without_names_go_by_number(model: Path, call: Call) -> None:
 def test_gaps_in_new_rows(model: Path, call: Call) -> None:
     Path("new.csv").write_text("a,b,c\n0.1,0.2,0.3\n0.1,,0.3\n,,\n")
     said = call("transform", "data.prinfold", "new.csv", "--json")
-    assert said.json["notes"] == ["1 row gets no place, because nothing is there; its results are empty"]
+    assert said.json["notes"] == ["1 row gets no place, because all cells are missing; its results are empty"]
     assert np.isnan(columns_of("new-latent.csv", "latent_1", "log_likelihood")).tolist() == [[False] * 2] * 2 + [
         [True] * 2
     ]
     said = call("project", "data.prinfold", "new.csv", "--json")
     none, gap = said.json["notes"]
-    assert none == "1 row gets no place, because nothing is there; its results are empty"
-    assert gap.startswith("1 row with missing cells: the point is nearest over the cells that are there")
+    assert none == "1 row gets no place, because all cells are missing; its results are empty"
+    assert gap.startswith("1 row with missing cells: the nearest point is found from the known cells")
     found = columns_of("new-projected.csv", "a", "b", "c", "distance")
     assert np.isnan(found[:, :3]).any(axis=1).tolist() == [False, False, True]
     fitted = prinfold.load("data.prinfold")

@@ -6,7 +6,6 @@ import tracemalloc
 from dataclasses import replace
 from itertools import pairwise
 
-import joblib
 import numpy as np
 import pytest
 import scipy.sparse
@@ -33,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 def always(monkeypatch):
     """Plan even the smallest pass."""
     monkeypatch.setattr(pruning, "_WORTH_IT", 0)
-    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 0)
+    monkeypatch.setattr(pruning, "_NODES_ONCE", 0)
 
 
 @pytest.fixture
@@ -248,7 +247,7 @@ def test_sparse_weights_of_a_plan_are_the_dense_ones(monkeypatch, always, compil
     assert_allclose(planned, model.responsibilities(X, threshold=1e-6).toarray(), atol=1e-6)
 
 
-def test_a_single_pass_is_planned_where_nodes_are_many_for_its_threads(monkeypatch):
+def test_a_single_pass_is_planned_where_nodes_are_many_whatever_the_threads(monkeypatch):
     monkeypatch.setattr(pruning, "_WORTH_IT", 0)
     X = sheet()
     model = trained(X)
@@ -259,15 +258,13 @@ def test_a_single_pass_is_planned_where_nodes_are_many_for_its_threads(monkeypat
             parts = pruning.plan_once(model._model.surface, model._model.noise, nodes, rows, model.weights_)
         return {type(part) if part.near is not None else None for part in parts}
 
-    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 256)
-    assert kinds(1) == {pruning.Part}
-    assert kinds(2) == ({None} if joblib.cpu_count() > 1 else {pruning.Part})
-    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 257)
-    assert kinds(1) == {None}
+    monkeypatch.setattr(pruning, "_NODES_ONCE", 256)
+    assert kinds(1) == kinds(2) == {pruning.Part}
+    monkeypatch.setattr(pruning, "_NODES_ONCE", 257)
+    assert kinds(1) == kinds(2) == {None}
 
 
-@pytest.mark.skipif(joblib.cpu_count() < 2, reason="one core has one thread")
-def test_more_threads_ask_for_more_rows_until_sweeps_pay(monkeypatch):
+def test_rows_times_nodes_decide_whether_a_pass_is_planned(monkeypatch):
     X = sheet()
     model = trained(X)
     rows, nodes = prepared(model, X)
@@ -278,15 +275,14 @@ def test_more_threads_ask_for_more_rows_until_sweeps_pay(monkeypatch):
             parts, _ = pruning.plan(
                 model._model.surface, model._model.noise, nodes, rows, model.weights_, pruning.Hint()
             )
-        return all(part.near is not None for part in parts)
+        return parts[0].near is not None
 
     monkeypatch.setattr(pruning, "_WORTH_IT", n_pairs)
     assert planned(1)
-    assert not planned(2)
-    monkeypatch.setattr(pruning, "_SWEEP_FROM", n_pairs)
     assert planned(2)
     monkeypatch.setattr(pruning, "_WORTH_IT", n_pairs + 1)
     assert not planned(1)
+    assert not planned(2)
 
 
 def test_a_single_pass_is_not_planned_where_most_nodes_matter(monkeypatch, always):
@@ -326,7 +322,7 @@ def test_single_precision_is_right_to_rounding_far_from_the_origin(monkeypatch, 
     assert sums.log_likelihood / len(X) == pytest.approx(double.score_samples(X).mean(), abs=2e-4)
 
 
-def test_a_single_pass_waits_for_the_compiler_only_where_it_is_long_or_there_already(monkeypatch, always):
+def test_a_single_pass_waits_for_the_compiler_only_where_it_is_long(monkeypatch, always):
     X = sheet()
     model = trained(X)
     rows, nodes = prepared(model, X)
@@ -336,11 +332,7 @@ def test_a_single_pass_waits_for_the_compiler_only_where_it_is_long_or_there_alr
         return type(parts[0])
 
     monkeypatch.setattr(pruning, "_SWEEP_FROM", 0)
-    monkeypatch.setattr(pruning, "_COMPILED", "prinfold.never")
     assert kind() is pruning.Part
-    monkeypatch.setattr(pruning, "_COMPILED", "sys")
-    assert kind() is pruning.RowBatch
-    monkeypatch.setattr(pruning, "_COMPILED", "prinfold.never")
     monkeypatch.setattr(pruning, "_COMPILE_ONCE_FROM", 0)
     assert kind() is pruning.RowBatch
 
@@ -454,7 +446,7 @@ def test_a_bound_that_is_no_number_leaves_nothing_out():
 @pytest.mark.parametrize("threshold", [1e-6, 0.2])
 def test_sparse_responsibilities_are_the_large_ones(monkeypatch, plan_from, threshold):
     monkeypatch.setattr(pruning, "_WORTH_IT", plan_from)
-    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 0)
+    monkeypatch.setattr(pruning, "_NODES_ONCE", 0)
     X = sheet()
     model = trained(X)
     dense = model.responsibilities(X)

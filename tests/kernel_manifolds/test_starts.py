@@ -237,7 +237,7 @@ def test_a_failing_embedding_is_recorded_and_not_fatal(monkeypatch):
     def fail(self, X, n_components, n_neighbors):
         raise ValueError("the eigenvalues did not come")
 
-    monkeypatch.setattr(initialise.SparingLLE, "embed", fail)
+    monkeypatch.setattr(initialise.RegularizedLLE, "embed", fail)
     start = start_of(sheet(30), 2, starts=("pca", "lle"), sizes=(10, 12))
     assert start.candidates.names == ("pca",)
     assert start.candidates.failures == tuple(
@@ -249,7 +249,9 @@ def test_a_failing_embedding_is_recorded_and_not_fatal(monkeypatch):
 
 
 def test_coordinates_and_errors_that_are_no_numbers_are_failures(monkeypatch):
-    monkeypatch.setattr(initialise.SparingLLE, "embed", lambda self, X, n_components, n_neighbors: X[:, :2] * np.nan)
+    monkeypatch.setattr(
+        initialise.RegularizedLLE, "embed", lambda self, X, n_components, n_neighbors: X[:, :2] * np.nan
+    )
     start = start_of(sheet(30), 2, starts=("pca", "lle"), sizes=(10,))
     assert start.candidates.failures == ("lle (10 neighbours) failed: its coordinates are not finite",)
     with pytest.raises(InvalidDataError, match="its error is nan"):

@@ -1,15 +1,16 @@
-"""The progress line: there when asked for, on a terminal, and nowhere else."""
+"""Progress: there when asked for, on a terminal or in a notebook, with whichever library is installed."""
 
 from __future__ import annotations
 
 import io
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from prinfold import GTM
-from prinfold.loops import Iteration, StopReason, progress_for
+from prinfold.loops import Iteration, Meter, StopReason, Working, bars, progress, progress_for
 
 DATA = np.random.default_rng(0).normal(size=(30, 3))
 
@@ -17,6 +18,26 @@ DATA = np.random.default_rng(0).normal(size=(30, 3))
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Every step is drawn, at once."""
+    monkeypatch.setattr(progress, "_REDRAW_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_SILENT_SECONDS", 0.0)
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """Neither rich nor tqdm is installed."""
+    monkeypatch.setattr(bars, "installed", lambda library: False)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """The code runs in the kernel of a notebook."""
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
 
 
 def told(listeners, n=4):
@@ -35,32 +56,38 @@ def test_silent_unless_asked_and_on_a_terminal(verbose, stream):
     assert stream.getvalue() == ""
 
 
+@pytest.mark.usefixtures("eager", "alone")
 def test_a_bar_redraws_one_line():
     stream = Terminal()
     told(progress_for(1, "GTM", stream))
-    drawn, reason, end = stream.getvalue().split("\n")
+    drawn, end = stream.getvalue().split("\n")
     frames = drawn.split("\r")[1:]
-    assert len(frames) == 5
-    assert [frame.count("█") for frame in frames] == [0, 7, 14, 21, 28]
-    assert all(frame.count("█") + frame.count("░") == 28 for frame in frames)
-    assert "4/4" in frames[-1]
-    assert "objective 1.3333" in frames[-1]
-    assert (reason, end) == ("GTM It settled.", "")
+    assert [frame.count("█") for frame in frames] == [0, 7, 14, 21, 28, 0, 0]
+    assert all(frame.count("█") + frame.count("░") == 28 for frame in frames[:5])
+    assert "4/4" in frames[4]
+    assert "objective 1.3333" in frames[4]
+    assert (frames[-1], end) == ("GTM: 4 iterations. It settled.\x1b[K", "")
 
 
-@pytest.mark.parametrize(("reason", "full"), [(StopReason.CONVERGED, True), (StopReason.INTERRUPTED, False)])
-def test_a_bar_that_settled_early_looks_finished(reason, full):
+@pytest.mark.usefixtures("alone")
+def test_a_bar_is_not_drawn_more_often_than_one_sees():
+    stream = Terminal()
+    told(progress_for(1, "GTM", stream), n=1000)
+    assert stream.getvalue().count("\r") < 50
+
+
+@pytest.mark.parametrize("reason", [StopReason.CONVERGED, StopReason.INTERRUPTED])
+@pytest.mark.usefixtures("eager", "alone")
+def test_what_stays_is_how_training_ended(reason):
     stream = Terminal()
     (bar,) = progress_for(1, "GTM", stream)
     bar(Iteration(3, 10, None, {"objective": 1.0}))
     bar.close(str(reason))
-    last = stream.getvalue().split("\n")[0].split("\r")[-1]
-    assert ("░" not in last) == full
-    assert ("3 iterations" if full else "3/10") in last
-    assert stream.getvalue().endswith(f"\nGTM {reason}\n")
+    assert stream.getvalue().endswith(f"\rGTM: 3 iterations. {reason}\x1b[K\n")
 
 
 @pytest.mark.parametrize("columns", [1, 10, 40, 200])
+@pytest.mark.usefixtures("eager", "alone")
 def test_a_bar_never_wraps(columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     stream = Terminal()
@@ -69,11 +96,63 @@ def test_a_bar_never_wraps(columns, monkeypatch):
     assert len(stream.getvalue().removeprefix("\r").removesuffix("\x1b[K")) <= max(columns - 1, 1)
 
 
+@pytest.mark.usefixtures("eager", "alone")
 def test_a_bar_of_no_iterations():
     stream = Terminal()
     (bar,) = progress_for(1, "GTM", stream)
     bar(Iteration(0, 0, None, {"objective": 1.0}))
     assert "0/0" in stream.getvalue()
+
+
+@pytest.mark.parametrize("library", ["rich", "tqdm"])
+@pytest.mark.usefixtures("eager")
+def test_the_bar_of_a_library_that_is_installed(library, monkeypatch):
+    pytest.importorskip(library)
+    monkeypatch.setattr(bars, "installed", lambda name: name == library)
+    stream = Terminal()
+    told(progress_for(1, "GTM [1/2]", stream))
+    assert "GTM [1/2] " in stream.getvalue()  # not taken for markup
+    assert "2/4  objective 0.66667" in stream.getvalue()
+    assert "█" not in stream.getvalue() or library == "tqdm"
+    assert stream.getvalue().endswith("GTM [1/2]: 4 iterations. It settled.\x1b[K\n")
+
+
+@pytest.mark.usefixtures("eager", "alone", "notebook")
+def test_plain_lines_in_a_notebook_without_a_library(monkeypatch):
+    monkeypatch.setattr(bars, "_LINE_SECONDS", 0.0)
+    stream = io.StringIO()
+    told(progress_for(1, "GTM", stream))
+    lines = stream.getvalue().splitlines()
+    assert lines[2] == "GTM 50 %  2/4  objective 0.66667"
+    assert lines[-1] == "GTM: 4 iterations. It settled."
+
+
+@pytest.mark.usefixtures("eager", "alone")
+def test_a_meter_says_how_much_is_done_and_goes():
+    stream = Terminal()
+    with Meter("Reading a.csv", 200.0, stream) as meter:
+        meter.tell(50.0)
+    assert "Reading a.csv ███████░" in stream.getvalue()
+    assert "25 %, about 0 s left" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+def test_work_of_a_moment_shows_nothing(stream):
+    with Working("Writing the report", stream), Meter("Reading", 2.0, stream) as meter:
+        meter.tell(1.0)
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.usefixtures("eager")
+def test_long_work_says_what_it_is_and_leaves_nothing_behind(monkeypatch):
+    monkeypatch.setattr(progress._Screen, "drawn", float("-inf"))
+    stream = Terminal()
+    with Working("Writing the report", stream) as work:
+        while not work._shown:
+            work._done.wait(0.001)
+    assert stream.getvalue().startswith("\rWriting the report … 0 s\x1b[K")
+    assert stream.getvalue().endswith("\r\x1b[K")
 
 
 def test_a_line_for_each_iteration_wherever_it_goes():
@@ -89,12 +168,15 @@ def test_without_a_console_there_is_nothing_to_write_to(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     assert progress_for(1, "GTM") == []
     assert progress_for(2, "GTM") == []
+    with Working("Fitting"), Meter("Reading", 1.0) as meter:
+        meter.tell(1.0)
 
 
 @pytest.mark.parametrize(
     ("verbose", "terminal", "expected"),
-    [(0, True, 0), (False, True, 0), (1, False, 0), (1, True, 2), (True, True, 2), (2, False, 5), (2, True, 5)],
+    [(0, True, 0), (False, True, 0), (1, False, 0), (1, True, 1), (True, True, 1), (2, False, 5), (2, True, 5)],
 )
+@pytest.mark.usefixtures("alone")
 def test_through_the_gtm(monkeypatch, capfd, verbose, terminal, expected):
     stream = Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)

@@ -11,16 +11,17 @@ from pathlib import Path
 
 from prinfold.methods import METHODS
 from tests.ordeal.corpus import entries, known_faults
-from tests.ordeal.hunt import STRATEGIES, Hunt, methods_of
+from tests.ordeal.hunt import DRAWS, STRATEGIES, Hunt, methods_of
 from tests.ordeal.tally import add_line, package_digest, sum_lines
 from tests.ordeal.worker import Worker
 
-SHARES = {"table": 8, "settings": 8, "verb": 30, "file": 120, "page": 1, "full disk": 1, "kill": 1}
+SHARES = {"table": 25, "settings": 8, "verb": 30, "function": 10, "file": 250, "page": 1, "full disk": 1, "kill": 1}
 """Cases of each kind that a method has in a round."""
 
 NOUNS = {
     "table": "tables × estimators",
     "verb": "calls of verbs",
+    "function": "calls of functions",
     "file": "files",
     "page": "pages",
     "full disk": "full disks",
@@ -38,6 +39,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=int(time.time()), help="another seed draws other cases")
     parser.add_argument("--kinds", nargs="+", choices=list(STRATEGIES), default=list(STRATEGIES), help="kinds of cases")
     parser.add_argument("--tally", type=Path, help="a file to which the counts of each round are added, run after run")
+    words = "cases that are enough, such as table=10000 file=100000; the run ends when there are as many of every kind"
+    parser.add_argument("--enough", nargs="+", type=_count, default=[], metavar="KIND=N", help=words)
     parser.add_argument("--settle", action="store_true", help="only try what is known, and unmark what is mended")
     arguments = parser.parse_args()
     worker = Worker()
@@ -45,28 +48,30 @@ def main() -> None:
         if arguments.settle:
             settle(worker)
         else:
-            run(worker, arguments.minutes, arguments.seed, arguments.kinds, arguments.tally)
+            hunt = Hunt(worker, known_faults(), time.monotonic() + 60 * arguments.minutes)
+            enough = dict.fromkeys(arguments.kinds, float("inf")) | dict(arguments.enough)
+            print(f"{len(METHODS)} methods, seed {arguments.seed}, package {package_digest()}", flush=True)
+            run(hunt, enough, arguments.seed, arguments.tally)
     finally:
         worker.close()
 
 
-def run(worker: Worker, minutes: float, seed: int, kinds: list[str], tally: Path | None) -> None:
-    """Rounds over all kinds and methods; new findings go into the corpus at once."""
-    hunt = Hunt(worker, known_faults(), time.monotonic() + 60 * minutes)
-    print(f"{len(METHODS)} methods, {minutes:g} minutes, seed {seed}, package {package_digest()}", flush=True)
+def _count(text: str) -> tuple[str, float]:
+    kind, _, n = text.partition("=")
+    if kind not in STRATEGIES:
+        raise argparse.ArgumentTypeError(f"there are no cases of the kind {kind!r}, but of {', '.join(STRATEGIES)}")
+    return kind, float(n)
+
+
+def run(hunt: Hunt, enough: dict[str, float], seed: int, tally: Path | None) -> None:
+    """Rounds over kinds and methods, until time is over or there are cases enough; findings go into the corpus."""
     for i in count():
-        before = hunt.ends.copy()
-        for kind in kinds:
-            for method in methods_of(kind):
-                if time.monotonic() > hunt.deadline:
-                    break
-                search = hunt.sweep_files if kind == "file" else partial(hunt.search, kind)
-                for each in search(method, f"{seed} {i}", SHARES[kind]):
-                    each.written()
-                    print(f"found: {each.outcome.verdict} in {each.name}: {each.outcome.detail}", flush=True)
+        before, wanted = hunt.ends.copy(), [kind for kind, n in enough.items() if hunt.tried[kind] < n]
+        for kind in wanted:
+            _one_round(hunt, kind, f"{seed} {i}")
         if tally:
             add_line(tally, f"{seed} {i}", hunt.ends - before)
-        if time.monotonic() > hunt.deadline:
+        if not wanted or time.monotonic() > hunt.deadline:
             break
     show(hunt.ends)
     show_faults(hunt)
@@ -74,6 +79,16 @@ def run(worker: Worker, minutes: float, seed: int, kinds: list[str], tally: Path
         ends, n_rounds = sum_lines(tally)
         print(f"All {n_rounds} rounds of {tally} that tried the package as it is now:")
         show(ends)
+
+
+def _one_round(hunt: Hunt, kind: str, seed: str) -> None:
+    search = partial(hunt.sweep if kind in DRAWS else hunt.search, kind)
+    for method in methods_of(kind):
+        if time.monotonic() > hunt.deadline:
+            return
+        for each in search(method, seed, SHARES[kind]):
+            each.written()
+            print(f"found: {each.outcome.verdict} in {each.name}: {each.outcome.detail}", flush=True)
 
 
 def show(ends: Counter[tuple[str, str]]) -> None:

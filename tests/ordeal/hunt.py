@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -17,8 +17,8 @@ from hypothesis.errors import NoSuchExample
 from prinfold.methods import METHODS, Method
 from tests.ordeal import model_files, tables
 from tests.ordeal.corpus import Entry, entry_of, fault
-from tests.ordeal.settings import calls, choices
-from tests.ordeal.trial import TEXTS, Outcome, questions_of
+from tests.ordeal.settings import calls, choices, function_calls
+from tests.ordeal.trial import TEXTS, Outcome, questions_of, variants_of
 from tests.ordeal.worker import Worker
 
 
@@ -31,11 +31,16 @@ def _verbs(method: Method) -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from(questions_of(method.cls)), min_size=1, max_size=2, unique=True)
 
 
+def _variants(method: Method) -> st.SearchStrategy[str]:
+    return st.sampled_from(variants_of(method.name))
+
+
 STRATEGIES: dict[str, Callable[[Method], dict[str, st.SearchStrategy[Any]]]] = {
-    "table": lambda method: {"table": tables.recipes(), "verbs": _verbs(method)},
+    "table": lambda method: {"variant": _variants(method), "table": tables.recipes(), "verbs": _verbs(method)},
     "settings": lambda method: {"settings": choices(method.cls())},
-    "verb": lambda method: {"call": calls(method.cls, tables.recipes())},
-    "file": lambda method: {"edits": model_files.alterations(), "verbs": _verbs(method)},
+    "verb": lambda method: {"variant": _variants(method), "call": calls(method.cls, tables.recipes())},
+    "function": lambda method: {"call": function_calls(tables.recipes())},
+    "file": lambda method: {"variant": _variants(method), "edits": model_files.alterations(), "verbs": _verbs(method)},
     "page": lambda method: {
         "what": st.sampled_from(["explore", "report"]),
         "text": st.sampled_from(list(TEXTS)),
@@ -45,6 +50,43 @@ STRATEGIES: dict[str, Callable[[Method], dict[str, st.SearchStrategy[Any]]]] = {
     "kill": lambda method: {**_written(), "after_ms": st.integers(0, 40)},
 }
 """What a case of each kind is drawn from, beside its method."""
+
+
+def _drawn_verbs(method: Method, rng: Random) -> list[str]:
+    verbs = questions_of(method.cls)
+    return rng.sample(verbs, min(len(verbs), rng.randint(1, 2)))
+
+
+DRAWS: dict[str, Callable[[Method, Random], dict[str, Any]]] = {
+    "table": lambda method, rng: {
+        "variant": rng.choice(variants_of(method.name)),
+        "table": tables.draw_recipe(rng),
+        "verbs": _drawn_verbs(method, rng),
+    },
+    "file": lambda method, rng: {
+        "variant": rng.choice(variants_of(method.name)),
+        "edits": model_files.draw_alterations(rng),
+        "verbs": _drawn_verbs(method, rng),
+    },
+}
+"""Kinds of which thousands are tried: drawn without hypothesis, which takes longer over a case than the case itself."""
+
+
+def _simpler_tables(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from (case | {"variant": ""} for _ in range(bool(case["variant"])))
+    yield from (case | {"table": table} for table in tables.simpler(case["table"]))
+
+
+def _simpler_files(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from (case | {"variant": ""} for _ in range(bool(case["variant"])))
+    yield from (case | {"edits": [edit]} for edit in case["edits"] if len(case["edits"]) > 1)
+
+
+SIMPLER = {"table": _simpler_tables, "file": _simpler_files}
+"""Cases one step nearer to a plain one."""
+
+_LONG = {"hang", "out of memory"}
+"""Verdicts that take long to reach."""
 
 
 def methods_of(kind: str) -> list[Method]:
@@ -81,7 +123,7 @@ class Hunt:
             outcome = self.try_case(case)
             if not outcome.is_finding or fault(case, outcome) in self.faults:
                 return False
-            if outcome.verdict in {"hang", "out of memory"}:
+            if outcome.verdict in _LONG:
                 left = min(left, 6)  # each try may take as long again
             simplest[fault(case, outcome)] = entry_of(case, outcome)
             return True
@@ -97,31 +139,27 @@ class Hunt:
         self.faults |= set(simplest)
         return list(simplest.values())
 
-    def sweep_files(self, method: Method, seed: str, n: int) -> list[Entry]:
-        """Try ``n`` altered files at once; of a new finding with two changes, one of them may be enough."""
-        rng, verbs = Random(f"files {method.name} {seed}"), questions_of(method.cls)
-        cases = [
-            {
-                "kind": "file",
-                "method": method.name,
-                "edits": model_files.draw_alterations(rng),
-                "verbs": rng.sample(verbs, min(len(verbs), rng.randint(1, 2))),
-            }
-            for _ in range(n)
-        ]
-        simplest: dict[tuple[str, ...], Entry] = {}
+    def sweep(self, kind: str, method: Method, seed: str, n: int) -> list[Entry]:
+        """Try ``n`` cases that are handed over at once; new findings come back in a simple form."""
+        rng = Random(f"{kind} {method.name} {seed}")
+        cases = [{"kind": kind, "method": method.name, **DRAWS[kind](method, rng)} for _ in range(n)]
+        found: dict[tuple[str, ...], Entry] = {}
         for case, outcome in zip(cases, self.worker.try_all(cases), strict=True):
             self.count(case, outcome)
-            if outcome.is_finding and (found := fault(case, outcome)) not in self.faults:
-                self.faults.add(found)
-                simplest[found] = self._with_one_change(case, outcome)
-        return list(simplest.values())
+            if outcome.is_finding and (mark := fault(case, outcome)) not in self.faults:
+                self.faults.add(mark)
+                found[mark] = self._simplest(case, outcome)
+        return list(found.values())
 
-    def _with_one_change(self, case: dict[str, Any], outcome: Outcome) -> Entry:
-        for edit in case["edits"]:
-            shorter = case | {"edits": [edit]}
-            if (ended := self.worker(shorter)).is_finding:
-                return entry_of(shorter, ended)
+    def _simplest(self, case: dict[str, Any], outcome: Outcome) -> Entry:
+        """The case after as many steps towards a plain one as leave the fault as it is."""
+        mark, left = fault(case, outcome), 4 if outcome.verdict in _LONG else 60
+        steps = SIMPLER[case["kind"]](case)
+        while left > 0 and (shorter := next(steps, None)) is not None:
+            left -= 1
+            ended = self.worker(shorter)
+            if ended.is_finding and fault(shorter, ended) == mark:
+                case, outcome, steps = shorter, ended, SIMPLER[case["kind"]](shorter)
         return entry_of(case, outcome)
 
     def try_case(self, case: dict[str, Any]) -> Outcome:

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 
-from tests.house import public_objects
+from tests.house import public_functions, public_objects
 
 NUMBERS: dict[str, Any] = {
     "0": 0,
@@ -177,3 +177,47 @@ def _call(cls: Any, verb: str, tables: st.SearchStrategy[Any]) -> st.SearchStrat
     return st.fixed_dictionaries(
         {"verb": st.just(verb), "arguments": st.builds(lambda a, b: a | b, st.fixed_dictionaries(needed), more)}
     )
+
+
+# ----------------------------------------------------------------------------------------------------------- functions
+
+_ELSEWHERE = ("plot.", "datasets.load_", "save", "load", "explore", "report")
+"""Functions that have cases of other kinds, draw, or read files of their own."""
+
+_TABLES = {"X", "Z", "x", "counts", "latent", "projected", "nodes", "vertices", "truth", "jacobian", "tangents"}
+_MODELS = {"model", "estimator"}
+_PLAIN = {"n_samples": "7", "folds": "2", "noise": "0.5", "noise_kind": "=isotropic", "rng": "0", "random_state": "0"}
+_OWN_CODE = {"function", "class"}
+"""What is called as the user's own function, and may then raise what it likes."""
+
+
+@cache
+def functions() -> dict[str, Any]:
+    """Public functions by their names within the package."""
+    named = {name.removeprefix("prinfold."): each for name, each in public_functions().items()}
+    return {name: each for name, each in named.items() if not name.startswith(_ELSEWHERE)}
+
+
+def function_calls(tables: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """A public function with hostile arguments: tables, a model, values by name."""
+    return st.sampled_from(sorted(functions())).flatmap(lambda name: _function_call(name, tables))
+
+
+def _function_call(name: str, tables: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    parameters = {key: each for key, each in inspect.signature(functions()[name]).parameters.items() if _is_plain(each)}
+    drawn = {key: _values(key, tables) for key in parameters}
+    needed = {key: drawn.pop(key) for key in list(drawn) if parameters[key].default is inspect.Parameter.empty}
+    some = st.lists(st.sampled_from(sorted(drawn)), max_size=2, unique=True) if drawn else st.just([])
+    more = some.flatmap(lambda keys: st.fixed_dictionaries({key: drawn[key] for key in keys}))
+    arguments = st.builds(lambda a, b: a | b, st.fixed_dictionaries(needed), more)
+    return st.fixed_dictionaries({"function": st.just(name), "arguments": arguments})
+
+
+def _values(parameter: str, tables: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    own = _OWN_CODE if parameter in {"sampling", "recipe", "latent_distance", "jacobian"} else set()
+    drawn: st.SearchStrategy[Any] = st.sampled_from([each for each in _MAKERS if each not in own])
+    if parameter in _TABLES:
+        drawn = tables | drawn
+    if parameter in _MODELS:
+        drawn = st.just("a model") | drawn
+    return st.just(_PLAIN[parameter]) | drawn if parameter in _PLAIN else drawn

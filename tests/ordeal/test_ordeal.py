@@ -19,7 +19,7 @@ from tests.ordeal.trial import PROBES, Outcome
 from tests.ordeal.worker import Worker
 
 # (cases for each method, methods); `make ordeal` has them all.
-QUICK = {"table": (2, 99), "settings": (3, 99), "verb": (4, 99), "file": (4, 99)}
+QUICK = {"table": (2, 99), "settings": (3, 99), "verb": (4, 99), "function": (4, 99), "file": (4, 99)}
 QUICK |= {"page": (2, 2), "full disk": (3, 3), "kill": (3, 3)}
 
 
@@ -89,7 +89,7 @@ def test_a_new_method_is_tried_from_its_entry_alone(monkeypatch: pytest.MonkeyPa
     assert "raw error: KeyError" in {f"{each.verdict}: {each.detail.partition(':')[0]}" for each in found}
     assert hunt.search("file", entry, "quick", 5) == []
     assert hunt.tried["file"] == 5
-    assert hunt.sweep_files(entry, "quick", 5) == []
+    assert hunt.sweep("file", entry, "quick", 5) == []
     assert hunt.tried["file"] == 10
 
 

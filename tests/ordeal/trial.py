@@ -30,7 +30,8 @@ from prinfold import explore, load, report, save
 from prinfold.exceptions import PrinfoldError
 from prinfold.files import storable
 from tests.ordeal import model_files, tables
-from tests.ordeal.settings import value_of
+from tests.ordeal.settings import functions, value_of
+from tests.properties.cases import CASES
 
 NAMED = (PrinfoldError, NotFittedError)
 """Errors that say what to do."""
@@ -42,11 +43,6 @@ VERBS = ("transform", "predict", "predict_proba", "project", "reconstruct", "sco
 def questions_of(cls: Any) -> list[str]:
     """Those of the verbs that a class has."""
     return [verb for verb in VERBS if hasattr(cls, verb)]
-
-
-PLAIN = {"rows": 16, "columns": 3, "shape": "curve", "edits": [], "container": "float64", "names": "letters"}
-PLAIN |= {"weight": "none", "target": "two classes"}
-"""A table that nobody can complain about."""
 
 
 class Outcome(NamedTuple):
@@ -121,9 +117,18 @@ def _fit(model: Any, given: tables.Input) -> Any:
     return model.fit(given.X, **more)
 
 
-def _short_of(cls: Any) -> Any:
-    """A method that does not train for long."""
-    model = cls()
+VARIANTS = {each.name: each for each in CASES}
+"""Settings with code of their own, by name."""
+
+
+def variants_of(name: str) -> list[str]:
+    """Names of the settings in which a method is tried, beside its defaults, which have none."""
+    return ["", *(each for each in VARIANTS if each.partition("-")[0] == name)]
+
+
+def _short_of(cls: Any, variant: str = "") -> Any:
+    """A method that does not train for long, in its defaults or in other settings."""
+    model = VARIANTS[variant].make() if variant else cls()
     return model.set_params(max_iter=3) if "max_iter" in model.get_params(deep=False) else model
 
 
@@ -161,11 +166,11 @@ def _built(recipe: dict[str, Any]) -> tables.Input:
 
 def try_table(case: dict[str, Any], cls: Any, folder: Path) -> None:
     given = _built(case["table"])
-    _exercise(_fit(_short_of(cls), given), given, case.get("verbs", VERBS))
+    _exercise(_fit(_short_of(cls, case.get("variant", "")), given), given, case.get("verbs", VERBS))
 
 
 def try_settings(case: dict[str, Any], cls: Any, folder: Path) -> None:
-    given = tables.build(PLAIN)
+    given = tables.build(tables.PLAIN)
     model = _short_of(cls)
     settings = {name: value_of(value) for name, value in case["settings"].items()}
     constraints = getattr(model, "_constraints", {})
@@ -178,13 +183,19 @@ def try_settings(case: dict[str, Any], cls: Any, folder: Path) -> None:
 
 
 def try_verb(case: dict[str, Any], cls: Any, folder: Path) -> None:
-    model, call = copy.deepcopy(_model(cls)), case["call"]
+    model, call = copy.deepcopy(_model(cls, variant=case.get("variant", ""))), case["call"]
     if not hasattr(model, call["verb"]):
         raise Wrong("void", "the model has no such verb")
     answer = getattr(model, call["verb"])(**{name: _argument(each) for name, each in call["arguments"].items()})
     gaps = getattr(getattr(cls, call["verb"]), "_may_have_gaps", False)  # says by NaN which cells are missing
     if not gaps and any(np.isnan(each).any() for each in _numbers(answer)):
         raise Wrong("silent NaN", f"{call['verb']} returns NaN", f"{cls.__name__}.{call['verb']}")
+
+
+def try_function(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    given = case["call"]["arguments"]
+    arguments = {name: _model(cls) if each == "a model" else _argument(each) for name, each in given.items()}
+    functions()[case["call"]["function"]](**arguments)
 
 
 def _argument(given: Any) -> Any:
@@ -195,18 +206,18 @@ def _argument(given: Any) -> Any:
 
 
 @cache
-def _model(cls: Any, seed: int = 0) -> Any:
+def _model(cls: Any, seed: int = 0, variant: str = "") -> Any:
     """A plain model of a method."""
-    model = _short_of(cls)
+    model = _short_of(cls, variant)
     if seed:
         model.set_params(**({"max_iter": 2} if "max_iter" in model.get_params(deep=False) else {}))
-    return _fit(model, tables.build(PLAIN))
+    return _fit(model, tables.build(tables.PLAIN))
 
 
 @cache
-def _stored(cls: Any, folder: Path) -> bytes:
+def _stored(cls: Any, variant: str, folder: Path) -> bytes:
     path = folder / "model.prinfold"
-    save(_model(cls), path)
+    save(_model(cls, variant=variant), path)
     return path.read_bytes()
 
 
@@ -216,7 +227,7 @@ def _digest(data: bytes) -> Any:
 
 
 def try_file(case: dict[str, Any], cls: Any, folder: Path) -> None:
-    whole, given = _stored(cls, folder), tables.build(PLAIN)
+    whole, given = _stored(cls, case.get("variant", ""), folder), tables.build(tables.PLAIN)
     data = model_files.altered(whole, case["edits"])
     path = folder / "altered.prinfold"
     path.write_bytes(data)
@@ -256,7 +267,7 @@ class _Tags(HTMLParser):
 
 
 def try_page(case: dict[str, Any], cls: Any, folder: Path) -> None:
-    recipe = PLAIN | {"container": "pandas", "names": case["names"]}
+    recipe = tables.PLAIN | {"container": "pandas", "names": case["names"]}
     given, text, path = _built(recipe), TEXTS[case["text"]], folder / "page.html"
     model = _fit(_short_of(cls), given)
     write = {"explore": explore, "report": report}[case["what"]]
@@ -272,7 +283,7 @@ def try_page(case: dict[str, Any], cls: Any, folder: Path) -> None:
 
 def _writer(what: str, cls: Any) -> Callable[[Path, int], None]:
     """A function that writes one of two files of a kind."""
-    given = tables.build(PLAIN)
+    given = tables.build(tables.PLAIN)
     models = [_model(cls, 0), _model(cls, 1)]
     if what == "model":
         return lambda path, i: save(models[i], path)
@@ -363,6 +374,7 @@ KINDS: dict[str, Callable[[dict[str, Any], Any, Path], None]] = {
     "table": try_table,
     "settings": try_settings,
     "verb": try_verb,
+    "function": try_function,
     "file": try_file,
     "page": try_page,
     "full disk": try_full_disk,

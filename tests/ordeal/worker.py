@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import time
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,21 +47,29 @@ class Worker:
         return self.try_all([case])[0]
 
     def try_all(self, cases: list[dict[str, Any]]) -> list[Outcome]:
-        """Outcomes of cases that are handed over at once; if one ends the process, they are tried one by one."""
+        """Outcomes of cases that are handed over at once; where one ends the process, another goes on with the next."""
+        outcomes: list[Outcome] = []
+        while len(outcomes) < len(cases):
+            outcomes += self._outcomes_until_end(cases[len(outcomes) :])
+        return outcomes
+
+    def _outcomes_until_end(self, cases: list[dict[str, Any]]) -> Iterator[Outcome]:
+        """Outcomes of cases in their order, the last of them that of the first case that ends the process."""
         if self._process is None:
             self._start()
         self._pipe.send([(case, METHODS[case["method"]].module, self.seconds) for case in cases])
-        # A process that sleeps takes no processor time; on a busy machine a case may wait for its turn.
-        ended = self._pipe.poll(10 * self.seconds * len(cases))
-        try:
-            outcomes, seconds = self._pipe.recv() if ended else ([], 0.0)
-        except EOFError:
-            outcomes, seconds = [], 0.0
-        if outcomes:
+        for _ in cases:
+            # A process that sleeps takes no processor time; on a busy machine a case may wait for its turn.
+            ended = self._pipe.poll(10 * self.seconds)
+            try:
+                outcome, seconds = self._pipe.recv() if ended else (None, 0.0)
+            except EOFError:
+                outcome = None
+            if outcome is None:
+                yield self._end(ended)
+                return
             self.spent += seconds
-            return [Outcome(*each) for each in outcomes]
-        buried = self._end(ended)
-        return [buried] if len(cases) == 1 else [self(case) for case in cases]
+            yield Outcome(*outcome)
 
     def _end(self, ended: bool) -> Outcome:
         """Bury a process that has ended by itself, or that waits for something; what its last case has come to."""
@@ -106,9 +115,10 @@ def _serve(pipe: Any, folder: str) -> None:
             cases = pipe.recv()
         except EOFError:
             return
-        begun = time.process_time()
-        outcomes = [tuple(_attempt_within_limit(*case, place)) for case in cases]
-        pipe.send((outcomes, time.process_time() - begun))
+        for case in cases:
+            begun = time.process_time()
+            outcome = tuple(_attempt_within_limit(*case, place))
+            pipe.send((outcome, time.process_time() - begun))
 
 
 def _attempt_within_limit(case: dict[str, Any], module: str, seconds: float, folder: Path) -> Outcome:

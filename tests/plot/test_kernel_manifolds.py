@@ -22,8 +22,7 @@ from prinfold.kernel_manifolds.starts import Candidates
 from prinfold.latent import Cloud
 from prinfold.numerics.radial_kernels import Gaussian
 from prinfold.plot.data import kernel_manifolds as densities
-from prinfold.plot.inputs import FittedSurface
-from prinfold.plot.layouts import layout_of
+from prinfold.plot.inputs import FittedSurface, layout_of
 
 Models = dict[str, Any]
 

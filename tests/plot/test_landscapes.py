@@ -21,7 +21,8 @@ from prinfold import GTM, KMM, GTMClassifier, GTMRegressor, plot
 from prinfold.applications import landscape_sums
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import style
-from prinfold.plot.data.landscapes import FINER, between_nodes, landscape_of, mix_with_white, node_values
+from prinfold.plot.data.landscapes import between_nodes, landscape_of, mix_with_white, node_values
+from prinfold.plot.data.surfaces import FINER
 
 FLAT = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points")
 

@@ -22,8 +22,10 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from prinfold import GTM, PPS, UKR, plot
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, MissingExtraError
-from prinfold.plot import layouts, style
+from prinfold.plot import style
 from prinfold.plot.data import surfaces as data
+from prinfold.plot.data.surfaces import FINER
+from prinfold.plot.inputs import layout_of
 
 SPACES = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points", "space")
 Models = dict[str, GTM]
@@ -207,8 +209,8 @@ def test_lines_join_mean_and_mode(models: Models, rows: Tables, name: str) -> No
     ax = plot.latent_map(models[name], rows[name][:20], mode_lines=True, background=None)
     joins = np.array(the(LineCollection, ax).get_segments())
     assert len(joins) >= 20
-    layout = layouts.layout_of(models[name].latent_)
-    if isinstance(layout, layouts.Plane):
+    layout = layout_of(models[name].latent_).plane
+    if layout is not None:
         longest = np.hypot(
             *(span / 2 if closed else span for span, closed in zip(layout.span, layout.periodic, strict=True))
         )
@@ -222,7 +224,8 @@ def test_backgrounds_may_be_given(models: Models, rows: Tables) -> None:
     image = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(the(QuadMesh, plot.latent_map(model, X, background=image)).get_array(), image)
     nodes = the(QuadMesh, plot.latent_map(model, X, background=np.arange(49.0))).get_array()
-    np.testing.assert_array_equal(nodes, np.arange(49.0).reshape(7, 7).T)
+    np.testing.assert_allclose(nodes[FINER // 2 :: FINER, FINER // 2 :: FINER], np.arange(49.0).reshape(7, 7).T)
+    np.testing.assert_allclose(np.diff(nodes[FINER // 2, FINER // 2 : -FINER // 2]), 7 / FINER, err_msg="smooth")
     assert not any(isinstance(each, QuadMesh) for each in plot.latent_map(model, X, background=None).collections)
 
 
@@ -327,7 +330,7 @@ def test_posterior_shows_the_responsibilities(models: Models, rows: Tables) -> N
 def test_folds_show_the_angle_and_mark_the_folded(models: Models) -> None:
     model = models["torus"]
     ax, found = plot.folds(model), data.node_folds(model)
-    image = the(QuadMesh, ax).get_array()
+    image = the(QuadMesh, ax).get_array()[FINER // 2 :: FINER, FINER // 2 :: FINER]  # smooth between the nodes
     np.testing.assert_allclose(image[:-1, :-1].T.ravel(), np.degrees(found.angle))
     marked = the(PathCollection, ax).get_offsets()
     np.testing.assert_allclose(marked.reshape(-1, 2), model.latent_.nodes[found.folded])
@@ -337,7 +340,7 @@ def test_folds_show_the_angle_and_mark_the_folded(models: Models) -> None:
 def test_an_unfolded_surface_says_so(rng: np.random.Generator) -> None:
     X = rng.uniform(size=(60, 2)) @ rng.normal(size=(2, 3))
     model = GTM(nodes=4, basis=2, regularization=1.0, max_iter=2, tol=0).fit(X)
-    assert plot.folds(model).get_title(loc="left") == "no folds"
+    assert plot.folds(model).get_title(loc="left") == "No folds"
 
 
 def test_a_curve_among_its_data(models: Models, rows: Tables) -> None:

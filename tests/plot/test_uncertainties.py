@@ -14,8 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from prinfold import GTM, PPS, UKR, GaussianProcess, plot
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot.data import uncertainties
-from prinfold.plot.inputs import FittedSurface
-from prinfold.plot.layouts import layout_of
+from prinfold.plot.inputs import FittedSurface, layout_of
 
 FLAT = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points")
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 def always(monkeypatch):
     """Plan even the smallest pass."""
     monkeypatch.setattr(pruning, "_WORTH_IT", 0)
-    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 0)
+    monkeypatch.setattr(pruning, "_NODES_ONCE", 0)
 
 
 def trained(X, n_iter=10, **settings):

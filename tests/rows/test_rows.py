@@ -250,6 +250,7 @@ def test_what_a_part_begins_by_itself_stays_on_its_thread():
 
     def outer(part):
         inner = []
+        sleep(0.01)  # parts go to whoever is free
         for _ in range(2):  # the first must not make it forget that it is busy
             for_each_block(lambda _: inner.append(threading.get_ident()), range(6))
         seen.append((threading.get_ident(), set(inner)))

@@ -437,13 +437,13 @@ def test_a_record_is_of_a_field_and_of_tables_like_these() -> None:
 
 def test_a_column_that_spreads_much_farther_is_named() -> None:
     frame = pd.DataFrame({"weight": 12.0 * X[:, 0], "height": X[:, 1], "same": 1.0})
-    words = r"'weight' spreads [\d.]+ times as far as 'height'.*standardise them first"
+    words = r"standard deviation of 'weight' is [\d.]+ times that of 'height'.*standardise them first"
     with pytest.warns(DegenerateWarning, match=words):
         other = compare(frame, {"plane": PCA(1)}, n_components=1, folds=2)
-    assert "'weight' spreads" in other.reason
+    assert "standard deviation of 'weight'" in other.reason
     for fair in (X, np.column_stack([X[:, 0], np.ones(len(X))])):  # the only one that varies has nobody beside it
-        assert "times as far as" not in compare(fair, {"plane": PCA(1)}, n_components=1, folds=2).reason
-    with pytest.warns(DegenerateWarning, match="'column 2' spreads"):
+        assert "times that of" not in compare(fair, {"plane": PCA(1)}, n_components=1, folds=2).reason
+    with pytest.warns(DegenerateWarning, match="standard deviation of 'column 2'"):
         compare(X * [1.0, 60.0], {"plane": PCA(1)}, n_components=1, folds=2)
 
 

@@ -42,9 +42,9 @@ def test_a_fit_warns_once_about_named_columns(model):
         warnings.simplefilter("always")
         model.fit(frame)
         make_pipeline(StandardScaler(), model).fit(frame)
-    said = [str(each.message) for each in caught if "times as far as" in str(each.message)]
+    said = [str(each.message) for each in caught if "times that of" in str(each.message)]
     assert len(said) == 1
-    assert "'weight' spreads" in said[0]
+    assert "standard deviation of 'weight'" in said[0]
     assert "StandardScaler" in said[0]
     assert issubclass(DegenerateWarning, UserWarning)
 
@@ -55,6 +55,6 @@ def test_separate_groups_are_counted_and_lone_rows_are_none():
     assert separate_groups(np.vstack([one, other])) == [100, 50]
     assert separate_groups(one) == [100]
     assert separate_groups(np.vstack([one, [[100.0, 0.0, 0.0]]])) == [101]
-    assert "2 separate groups, with 67%, 33%" in str(groups_note(np.vstack([one, other])))
+    assert "2 separate groups (67%, 33%)" in str(groups_note(np.vstack([one, other])))
     assert groups_note(datasets.make_spiral(300, rng=0).X) is None
     assert groups_note(datasets.make_swiss_roll(300, rng=0).X) is None

@@ -16,12 +16,17 @@ PCA_KEY = "X_pca"
 """The representation that scanpy computes first, and that is taken unless another is named."""
 
 
-def rows_of(adata: Any, use_rep: str) -> Any:
-    """The columns to go by: a key of ``obsm`` as it is, never rescaled, or ``X``."""
+def check_cells_table(adata: Any) -> None:
+    """Refuse what is no AnnData object."""
     if not isinstance(adata, import_optional("anndata", "data", "an AnnData object").AnnData):
         raise UnsupportedInputError(
             f"adata must be an AnnData object, got {type(adata).__name__}; for tables use model.fit"
         )
+
+
+def rows_of(adata: Any, use_rep: str) -> Any:
+    """The columns to go by: a key of ``obsm`` as it is, never rescaled, or ``X``."""
+    check_cells_table(adata)
     if use_rep == "X":
         return adata.X
     if use_rep in adata.obsm:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.anndata.cells import rows_of
+from prinfold.anndata.cells import check_cells_table, rows_of
 from prinfold.base.trajectories import Trajectory, place_posterior
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, import_optional
 from prinfold.latent.branch_graph import RootedGraph
@@ -19,6 +19,7 @@ from prinfold.notebook.settings import short_value
 from prinfold.plot.data.dendrograms import place_rows, refuse_other_models
 from prinfold.plot.inputs import numbers_of
 from prinfold.trees.estimator import PrincipalTree
+from prinfold.validation.settings import check_setting, instance_of, several
 
 _DEFAULT_KEY = "prinfold"
 
@@ -94,6 +95,10 @@ def trajectory(
     return target if copy else None
 
 
+_COLUMN = instance_of(str, words="the name of a column")
+_COLUMNS = _COLUMN | several(_COLUMN, "such names")
+
+
 def confounders(adata: Any, columns: Sequence[str] | str, *, key_added: str = _DEFAULT_KEY) -> Any:
     """How much of a trajectory columns such as a batch, a cell-cycle score or the depth of cells explain.
 
@@ -113,6 +118,9 @@ def confounders(adata: Any, columns: Sequence[str] | str, *, key_added: str = _D
         share of the variance between branches; 0 is none and 1 is all, corrected for chance.
     """
     pandas = import_optional("pandas", "data", "a table of confounders")
+    check_cells_table(adata)
+    check_setting("columns", columns, _COLUMNS)
+    check_setting("key_added", key_added, _COLUMN)
     names = [columns] if isinstance(columns, str) else list(columns)
     time, branch = (f"{_prefix(key_added)}{name}" for name in ("pseudotime", "branch"))
     for name in (time, branch, *names):

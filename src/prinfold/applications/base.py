@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from copy import copy
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from prinfold._typing import FloatArray
 from prinfold.applications.landscape_sums import Responsibilities, blocks_of
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.files import save
 from prinfold.files.kinds import Kind, Kinds, Sizes, part
 from prinfold.gtm.estimator import GTM
 from prinfold.validation.failures import gate_verbs
@@ -94,7 +93,7 @@ def row_responsibilities(surface: Any, table: Any) -> Responsibilities:
 
 @gate_verbs
 @fill_parameter_docs
-class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstimator):
     """Base of classifier and regressor: a map, and a landscape of classes or targets at its nodes."""
 
     _stored: ClassVar[Kinds] = {
@@ -149,15 +148,6 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         ndarray of shape (n,) or (n, m)
         """
         return self._mix_by_responsibility(X, lambda share: np.asarray(share @ self.landscape_.mass))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`prinfold.load` reads.
-
-        Parameters
-        ----------
-        {path}
-        """
-        save(self, path)
 
     # --------------------------------------------------------------------------------------- plumbing
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import Any, ClassVar, Self
 
@@ -13,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray
 from prinfold.applications import monitor_statistics
 from prinfold.applications.base import accepts, map_constraint, map_part, refuse_other_columns
-from prinfold.applications.monitor_measures import SurfaceGauge
+from prinfold.applications.monitor_measures import MonitorMeasures
 from prinfold.applications.monitor_statistics import SPLITS, Contributions, Limits, Measures, PValues
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
-from prinfold.files import save, storable
+from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers
 from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -45,7 +44,7 @@ _ROUNDING_SQUARE = 1e-12
 
 @fill_parameter_docs
 @storable
-class SurfaceMonitor(OutlierMixin, SurfaceGauge):
+class SurfaceMonitor(OutlierMixin, MonitorMeasures):
     """Tell usual rows from unusual ones by a map, at a rate of false alarms that holds.
 
     Process engineers watch T², how far a row is from the middle within a plane, and SPE, how far it is from the plane.
@@ -371,15 +370,6 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         check_is_fitted(self)
         density, along, off = self._model_limits()
         return Limits(-density, along, off)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`prinfold.load` reads.
-
-        Parameters
-        ----------
-        {path}
-        """
-        save(self, path)
 
     # --------------------------------------------------------------------------------------- plumbing
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
@@ -14,6 +13,7 @@ from prinfold.applications import monitor_statistics
 from prinfold.applications.base import accepts, fitted_map
 from prinfold.applications.landscape_sums import blocks_of
 from prinfold.applications.monitor_statistics import Contributions, Measures, MonitoredSurface
+from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.numerics.distances import squared_distances
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.tables import check_table
@@ -23,7 +23,7 @@ _BLOCK_ROWS = 4096
 
 
 @gate_verbs
-class SurfaceGauge(BaseEstimator):
+class MonitorMeasures(StoredEstimator):
     """A map with the shares of the rows at its nodes, and the noise of each column."""
 
     estimator: Any

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.applications.base import map_part
 from prinfold.base import class_posteriors
+from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, warn_caller
-from prinfold.files import save, storable
+from prinfold.files import storable
 from prinfold.files.kinds import Kinds, class_names, numbers, sequence_of
 from prinfold.gtm.estimator import GTM
 from prinfold.validation.failures import gate_verbs, name_failures
@@ -49,7 +49,7 @@ def _require_likelihood(classifier: Any) -> bool:
 @gate_verbs
 @fill_parameter_docs
 @storable
-class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
+class NearestSurfaceClassifier(ClassifierMixin, StoredEstimator):
     """Classify rows by the nearest of several principal manifolds, one fitted to each class.
 
     Where a class varies along a surface (a thing in all its poses, a process in all its phases), the distance to that
@@ -235,20 +235,7 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         latent = np.concatenate([np.asarray(surface.transform(table[rows])) for rows, surface in parts if len(rows)])
         return SurfaceLocation(self.classes_[codes], latent[np.argsort(order)])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`prinfold.load` reads.
-
-        Parameters
-        ----------
-        {path}
-        """
-        save(self, path)
-
     # --------------------------------------------------------------------------------------- plumbing
-
-    def _table(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        return check_table(self, X, reset=False)
 
     def _scores(self, table: FloatArray) -> FloatArray:
         """(n, C) score of each class, the larger the better."""

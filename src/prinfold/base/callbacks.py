@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from prinfold.base.checkpoint import Checkpoint
 from prinfold.loops import Iteration
+from prinfold.rows.rows import blas_on_one_thread
 
-__all__ = ["CallbackForwarder", "CallbackSupportMixin", "forward_to_callbacks", "with_callbacks"]
+__all__ = ["CallbackForwarder", "CallbackSupportMixin", "fit_method", "forward_to_callbacks"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,6 +30,15 @@ except ImportError:  # scikit-learn before 1.9
     def with_callbacks(method: F) -> F:
         """Leave the method as it is: there is nothing to tear down."""
         return method
+
+
+def fit_method(method: F) -> F:
+    """A method that fits: callbacks hear of it, and BLAS keeps to one thread from beginning to end.
+
+    Asking for that at every step would show, and a product that is shared out among threads may be rounded in another
+    way: a fit is to be the same on any number of them.
+    """
+    return cast(F, with_callbacks(blas_on_one_thread()(method)))
 
 
 class CallbackForwarder:

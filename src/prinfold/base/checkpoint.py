@@ -18,7 +18,7 @@ from prinfold.loops.snapshots import Snapshot
 from prinfold.validation.failures import fit_arguments
 from prinfold.validation.settings import real
 
-_OF_NO_ACCOUNT = frozenset({"verbose"})
+_SETTINGS_WITHOUT_EFFECT = frozenset({"verbose"})
 """Settings that do not change what is fitted."""
 
 
@@ -83,9 +83,9 @@ def open_log(callbacks: Sequence[Any], estimator: Any, table: Any) -> TrainingLo
     identity = {
         "method": type(estimator).__name__,
         "settings": {
-            name: _print_of(value)
+            name: print_setting(value)
             for name, value in estimator.get_params(deep=False).items()
-            if name not in _OF_NO_ACCOUNT
+            if name not in _SETTINGS_WITHOUT_EFFECT
         },
         "rows": digest_rows(table),
         "beside": {name: digest_argument(each) for name, each in fit_arguments().items() if name != "X"},
@@ -93,7 +93,7 @@ def open_log(callbacks: Sequence[Any], estimator: Any, table: Any) -> TrainingLo
     return TrainingLog(found[0].path, found[0].every, identity)
 
 
-def _print_of(value: Any) -> str:
+def print_setting(value: Any) -> str:
     """A text that is the same for the same setting: as Python writes it, or a digest of what it holds."""
     if value is None or isinstance(value, bool | int | float | str | np.generic):
         return repr(value)

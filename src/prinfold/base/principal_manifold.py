@@ -16,7 +16,8 @@ from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold.base.callbacks import CallbackSupportMixin, forward_to_callbacks
 from prinfold.base.checkpoint import open_log
 from prinfold.base.file_requirements import TRAINING
-from prinfold.base.nearest_point import SurfaceGeometry, over_all_columns
+from prinfold.base.stored_estimator import StoredEstimator
+from prinfold.base.surface_geometry import SurfaceGeometry, over_all_columns
 from prinfold.citations import Citations, cite
 from prinfold.exceptions import (
     Advice,
@@ -25,7 +26,6 @@ from prinfold.exceptions import (
     Message,
     OutOfDomainError,
 )
-from prinfold.files import save
 from prinfold.files.kinds import Kinds
 from prinfold.files.latent_kinds import LATENT_SPACE
 from prinfold.geometry.metric import stretch
@@ -34,7 +34,6 @@ from prinfold.latent import LatentSpace
 from prinfold.latent.cloud import clip_mesh
 from prinfold.latent.occupied import has_open_corners, occupied_region
 from prinfold.loops import Listeners, Outcome, StopReason, progress_for
-from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.tables import check_latent, check_table, forget, has_gaps
@@ -69,10 +68,6 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     @abstractmethod
     def transform(self, X: Any) -> FloatArray:
         """Latent coordinates of rows."""
-
-    @abstractmethod
-    def _latent_of(self, table: FloatArray) -> FloatArray:
-        """Latent coordinates of checked rows."""
 
     @abstractmethod
     def _point(self, Z: FloatArray) -> FloatArray:
@@ -282,14 +277,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
         return summary(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`prinfold.load` reads.
-
-        Parameters
-        ----------
-        {path}
-        """
-        save(self, path)
+    save = StoredEstimator.save
 
     def cite(self) -> Citations:
         """Citations for this model; see :func:`prinfold.cite`.
@@ -306,6 +294,10 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     def _geometry(self) -> SurfaceGeometry:
         """The surface for meshes and nearest points; subclasses add detail, curvature and starts."""
         return SurfaceGeometry(self.latent_, self._point, self._jacobian)
+
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        """Latent coordinates of checked rows: those of the nearest points, unless a method has others."""
+        return self._nearest(table).latent.astype(table.dtype, copy=False)
 
     def _mesh(self, resolution: int | None = None) -> Mesh:
         """The surface cut into simplices, where ``_point`` has it."""
@@ -366,8 +358,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         if heard:
             each += forward_to_callbacks(self, table, self.max_iter, attributes)
         listeners = Listeners(tuple(each), open_log(heard, self, table))
-        with blas_on_one_thread():  # held for the whole of training: asking for it each time would show
-            outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=listeners)
+        outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=listeners)
         for listener in each:
             listener.close(str(outcome.reason))
         return outcome

@@ -323,7 +323,7 @@ class Embedder:
 
 
 @dataclass(frozen=True)
-class SparingLLE(Embedder):
+class RegularizedLLE(Embedder):
     """Locally linear embedding, regularised as by its authors: where there are more neighbours than columns.
 
     Elsewhere the weights of neighbours are determined, and a trace of 1e-9 only serves rows that lie in a flat.
@@ -442,5 +442,5 @@ EMBEDDERS = {
     "laplacian": ConnectedLaplacian("laplacian", _laplacian),
 }
 
-SPECTRAL: dict[str, Embedder | KernelPCA] = {**EMBEDDERS, "lle": SparingLLE("lle", _lle), "kernel_pca": KernelPCA()}
+SPECTRAL: dict[str, Embedder | KernelPCA] = {**EMBEDDERS, "lle": RegularizedLLE("lle", _lle), "kernel_pca": KernelPCA()}
 """Embeddings for latent points that are parameters of their own."""

@@ -37,7 +37,7 @@ from prinfold.geometry.projection import Projection
 from prinfold.latent.branch_graph import BranchGraph, Milestones, RootedGraph
 from prinfold.numerics.distances import squared_distances
 from prinfold.validation.failures import gate_verbs
-from prinfold.validation.settings import as_generator, check_setting, integer, nothing, real
+from prinfold.validation.settings import as_generator, check_setting, nothing, real, refits
 from prinfold.validation.tables import check_weight
 
 _PLACES_PER_NOISE = 3.0
@@ -181,7 +181,7 @@ class TrajectoryVerbs:
         Trajectory
         """
         check_setting("noise", noise, nothing | real(0))
-        check_setting("n_bootstrap", n_bootstrap, integer(0))
+        check_setting("n_bootstrap", n_bootstrap, refits(0))
         table = self._table(X)
         rooted = self.rooted_
         self._warn_without_root()

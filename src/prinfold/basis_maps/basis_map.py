@@ -19,6 +19,7 @@ from prinfold.basis_maps.bases import BasisCapabilities, BoundBasis
 from prinfold.basis_maps.product_grams import ProductGram
 from prinfold.latent import LatentSpace
 from prinfold.numerics.linalg import solve_symmetric
+from prinfold.rows.rows import blas_on_one_thread, for_each_block, row_slices
 
 _MOST_REMEMBERED = 2**17
 """Numbers in the images of nodes that are remembered: a megabyte."""
@@ -164,7 +165,14 @@ class BasisMap:
         return np.ascontiguousarray(solve_symmetric(gram, np.asarray(right, dtype=np.float64)))
 
 
+@blas_on_one_thread()  # products that BLAS shares out among threads may be rounded in another way
 def _apply_in_parts(function: Callable[[FloatArray], FloatArray], Z: FloatArray) -> FloatArray:
     if len(Z) <= _ROWS_AT_ONCE:
         return function(Z)
-    return np.concatenate([function(Z[i : i + _ROWS_AT_ONCE]) for i in range(0, len(Z), _ROWS_AT_ONCE)])
+    parts, found = row_slices(len(Z), _ROWS_AT_ONCE), dict[int, FloatArray]()
+
+    def one(part: slice) -> None:
+        found[part.start] = function(Z[part])
+
+    for_each_block(one, parts)
+    return np.concatenate([found[part.start] for part in parts])

@@ -32,6 +32,7 @@ from prinfold.basis_maps.lattice_interpolation import LatticeSteps, cell_weights
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.latent import LatentSpace, Lattice
+from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.settings import Constraint, check_settings, integer, real
 
 _MOST_NODES = 5000
@@ -261,6 +262,7 @@ class BoundElasticNet:
         return side
 
     @cached_property
+    @blas_on_one_thread()
     def _factors(self) -> tuple[FloatArray, int]:
         """Φ = (Φ₊, Φ₀), and how many of its columns are penalised.
 

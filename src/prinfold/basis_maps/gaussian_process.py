@@ -36,6 +36,7 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, sequence_of
 from prinfold.latent import LatentSpace
 from prinfold.numerics.distances import squared_distances
+from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.settings import (
     Constraint,
     check_setting,
@@ -173,6 +174,7 @@ class BoundProcess:
         return np.arange(len(self.pivots) + n_free) < len(self.pivots)
 
     @cached_property
+    @blas_on_one_thread()
     def factor(self) -> FloatArray:
         """(r, r) L, lower triangular: LLᵀ = c(pivots, pivots)."""
         try:
@@ -225,6 +227,7 @@ class BoundProcess:
         smooth = self._whitened(self._between(self.latent.embed(Z)))
         return np.asarray(np.maximum(1.0 - np.einsum("nr,nr->n", smooth, smooth), 0.0))
 
+    @blas_on_one_thread()  # what threads share out is rounded in another way
     def _kernel_weights(self, weights: FloatArray) -> FloatArray:
         """(r, D) k with c(z, pivots) k = φ(z) W for the weights of the process.
 
@@ -241,6 +244,7 @@ class BoundProcess:
         """The last weights and what became of them, exchanged as one: threads share it."""
         return [(np.empty(0), np.empty(0))]
 
+    @blas_on_one_thread()  # what threads share out is rounded in another way
     def _whitened(self, values: FloatArray) -> FloatArray:
         """(n, r) values L⁻ᵀ."""
         return np.asarray(solve_triangular(self.factor, values.T, lower=True).T)

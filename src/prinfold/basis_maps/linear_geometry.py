@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.base.nearest_point import SurfaceGeometry
+from prinfold.base.surface_geometry import SurfaceGeometry
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.geometry.column_span import ColumnSpan
 

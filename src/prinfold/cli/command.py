@@ -164,7 +164,7 @@ def talk_arguments(parser: argparse.ArgumentParser) -> None:
 def out_arguments(parser: argparse.ArgumentParser, default: str) -> None:
     """Add the options for the file to write."""
     parser.add_argument("--out", "-o", type=Path, metavar="FILE", help=f"file to write (default: {default})")
-    parser.add_argument("--force", "-f", action="store_true", help="write over what is there already")
+    parser.add_argument("--force", "-f", action="store_true", help="overwrite an existing file")
 
 
 def table_arguments(parser: argparse.ArgumentParser) -> None:
@@ -174,14 +174,14 @@ def table_arguments(parser: argparse.ArgumentParser) -> None:
         "--separator", metavar="CHAR", help="what separates cells of a text file: , ; tab space or another character"
     )
     group.add_argument(
-        "--decimal", choices=("point", "comma"), help="what stands before decimals; the other one then marks thousands"
+        "--decimal", choices=("point", "comma"), help="the decimal mark; the other one then separates thousands"
     )
     header = group.add_mutually_exclusive_group()
     header.add_argument(
         "--header", action="store_true", default=None, help="the first line holds names, whatever they look like"
     )
     header.add_argument(
-        "--no-header", action="store_false", dest="header", default=None, help="the first line is a row already"
+        "--no-header", action="store_false", dest="header", default=None, help="the first line is data, not names"
     )
     group.add_argument(
         "--na",

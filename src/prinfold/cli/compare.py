@@ -35,28 +35,32 @@ if TYPE_CHECKING:
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="table, as for `prinfold fit`")
-    parser.add_argument("--out", "-o", type=Path, metavar="MODEL", help="write the recommended model there")
+    parser.add_argument("--out", "-o", type=Path, metavar="MODEL", help="file to write the recommended model to")
     parser.add_argument(
-        "--table", type=Path, metavar="FILE", help="write what is printed there: .csv, .parquet and so on"
+        "--table", type=Path, metavar="FILE", help="write the table to this file: .csv, .parquet and so on"
     )
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw held-out error against roughness: .png, .svg")
-    parser.add_argument("--force", "-f", action="store_true", help="write over files that are there already")
+    parser.add_argument("--force", "-f", action="store_true", help="overwrite existing files")
     group = parser.add_argument_group("comparison")
     group.add_argument(
-        "--methods", "-m", action="append", metavar="LIST", help="who takes part, such as gtm,ukr,pca; default: all"
+        "--methods", "-m", action="append", metavar="LIST", help="methods to compare, such as gtm,ukr,pca; default: all"
     )
     group.add_argument(
         "--dimensions", "-n", type=whole_number(1), metavar="Q", help="dimensions of the surfaces; default: suggested"
     )
-    group.add_argument("--folds", type=whole_number(2), default=5, help="parts that rows are held out in (%(default)s)")
-    group.add_argument("--criterion", default="likelihood", help="what to go by (%(default)s); see the guide")
     group.add_argument(
-        "--max-rows", type=whole_number(10), default=2000, metavar="N", help="rows that take part (%(default)s)"
+        "--folds", type=whole_number(2), default=5, help="number of cross-validation folds (%(default)s)"
+    )
+    group.add_argument(
+        "--criterion", default="likelihood", help="criterion to rank methods by (%(default)s); see the guide"
+    )
+    group.add_argument(
+        "--max-rows", type=whole_number(10), default=2000, metavar="N", help="most rows to use (%(default)s)"
     )
     group.add_argument(
         "--jobs", "-j", type=whole_number(1), default=1, metavar="N", help="fits at a time (%(default)s)"
     )
-    group.add_argument("--seed", type=whole_number(0), default=0, help="seed of what is random (%(default)s)")
+    group.add_argument("--seed", type=whole_number(0), default=0, help="random seed (%(default)s)")
     choice_arguments(parser)
     scaling_arguments(parser)
     table_arguments(parser)
@@ -82,7 +86,7 @@ def _compare(options: argparse.Namespace) -> int:
     step, rows = scaling_step(scaling), cells.rows(index)
     X = rows if step is None else step.fit_transform(np.asarray(rows))
     clock = perf_counter()
-    with console.note_warnings():
+    with console.note_warnings(), console.working("Comparing methods"):
         found = _run_comparison(X, options, verbose=console.talks)
     seconds = perf_counter() - clock
     console.say(f"\n{_wrap_sentences(found.in_words(as_options))}\nAll of it took {seconds:.1f} s.")
@@ -185,7 +189,7 @@ def _own_model(found: Comparison, own: int | None, X: Any, console: Console) -> 
         console.note(f"{why}, so that no model was written; name some of them with --methods")
         return None
     console.note(f"{why}, so that the best of these is written: {_gap_in_words(found, own)}")
-    with console.note_warnings():
+    with console.note_warnings(), console.working("Fitting the model to write"):
         return fit_to_rows(found.contestants[own].model, X)
 
 

@@ -33,7 +33,7 @@ _prinfold_models() {
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", nargs="?", choices=tuple(_MODELS), help="whose script to print")
+    parser.add_argument("shell", nargs="?", choices=tuple(_MODELS), help="shell to print the script for")
 
 
 def _completion(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,12 @@ class Console:
         """Print a line for people."""
         if self.talks:
             print(readable(words), file=sys.stderr if self.to_errors else sys.stdout, flush=True)
+
+    def working(self, label: str) -> AbstractContextManager[Any]:
+        """Say what is being done, where it takes more than two seconds and a person looks on."""
+        from prinfold.loops import Working
+
+        return Working(label) if self.talks else nullcontext()
 
     def note(self, *words: str) -> None:
         """Print a note, once."""

@@ -43,7 +43,7 @@ _FILES = {
 
 def _demo_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("prinfold-demo"), help="folder to write (%(default)s)")
-    parser.add_argument("--force", "-f", action="store_true", help="write over the files of an earlier run")
+    parser.add_argument("--force", "-f", action="store_true", help="overwrite the files of an earlier run")
     parser.add_argument("--rows", type=whole_number(_FEWEST_ROWS), default=1000, help="rows to simulate (%(default)s)")
     parser.add_argument("--seed", type=whole_number(0), default=0, help="seed of the simulation (%(default)s)")
 
@@ -59,11 +59,12 @@ def _demo(options: argparse.Namespace) -> int:
     check_folder(out, list(_FILES), "--out", force=options.force)
 
     from prinfold import GTM, datasets
+    from prinfold.loops import Working
 
     data = datasets.make_pipe_flow(options.rows, rng=options.seed)
     fresh = datasets.make_pipe_flow(options.rows, rng=options.seed + 1)
     print(f"Fitting a GTM to {data.description}: {data.X.shape[0]} rows × {data.X.shape[1]} columns.")
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, Working("Fitting the GTM"):
         warnings.simplefilter("always")
         clock = perf_counter()
         model = GTM(random_state=options.seed, verbose=1).fit(data.table)
@@ -72,7 +73,8 @@ def _demo(options: argparse.Namespace) -> int:
     print(align(_findings(model, data, fresh, seconds)))
     for note in dict.fromkeys(as_options(each.message) for each in caught):
         print(f"\nnote: {note}")
-    written = _write_demo(out, model, data)
+    with Working("Making the pages and pictures"):
+        written = _write_demo(out, model, data)
     print(f"\nWritten to {out}{os.sep}")
     print(align(written))
     print(f"\nopen {shlex.quote(str(out / 'map.html'))} in a browser and move over the map")
@@ -113,9 +115,16 @@ def _write_demo(out: Path, model: GTM, data: Dataset) -> list[tuple[str, str]]:
     title = "Pipe flow, seen by twelve gamma beams"
     explore(model, data.table, out / "map.html", labels=data.names, title=title)
     report(model, data.table, out / "report.html", labels=data.names, title=title)
-    save_picture(out / "map.png", lambda ax: plot.latent_map(model, data.table, labels=data.names, ax=ax), (6.4, 5.4))
-    save_picture(out / "magnification.png", lambda ax: plot.magnification(model, ax=ax), (6.4, 5.2))
-    save_picture(out / "learning_curve.png", lambda ax: plot.learning_curve(model, ax=ax), (6.4, 3.6))
+    drawn = {
+        "map.png": (title, lambda ax: plot.latent_map(model, data.table, labels=data.names, ax=ax)),
+        "magnification.png": (
+            "Where the surface is stretched, and which way",
+            lambda ax: plot.magnification(model, ax=ax),
+        ),
+        "learning_curve.png": ("", lambda ax: plot.learning_curve(model, ax=ax)),
+    }
+    for name, (heading, draw) in drawn.items():
+        save_picture(out / name, draw, (6.4, 5.4 if heading else 3.6), heading)
     return list(_FILES.items())
 
 
@@ -137,14 +146,18 @@ def _write_coordinates(path: Path, model: GTM, data: Dataset) -> None:
     write_table(path, columns)
 
 
-def save_picture(path: Path, draw: Callable[[Axes], Any], size: tuple[float, float]) -> None:
+def save_picture(path: Path, draw: Callable[[Axes], Any], size: tuple[float, float], heading: str = "") -> None:
     """Draw on a figure of our own, so that no window opens whatever the backend."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from prinfold.plot import style
+
     figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
     FigureCanvasAgg(figure)
     draw(figure.subplots())
+    if heading:
+        style.heading_over(figure, heading)
     with whole_file(path) as passing:
         figure.savefig(passing)
 

@@ -56,7 +56,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     look.add_argument(
         "--image", type=_shape, metavar="HxW", help="columns are the pixels of an image, such as 28x28 or 32x32x3"
     )
-    look.add_argument("--series", action="store_true", help="columns are a curve")
+    look.add_argument("--series", action="store_true", help="the columns are a series, drawn as a curve")
     look.add_argument("--open", action="store_true", help="open the page in a browser")
     table_arguments(parser)
     talk_arguments(parser)
@@ -82,7 +82,7 @@ def _explore(options: argparse.Namespace) -> int:
     title = options.title or f"{options.model.stem}: {surface.kind} map"
     shown = {"image_shape": options.image, "series": options.series or None, "title": title}
     rows, about = rows_to_show(surface, options, console, carry=True)
-    with console.note_warnings():
+    with console.note_warnings(), console.working("Making the page"):
         page = explore(surface.thing, rows, out, **about, **shown)
     n = 0 if rows is None else len(rows)
     console.say(

@@ -42,6 +42,9 @@ _MOST_GROUPED = 2000
 _MOST_MEASURED_ROWS = 5000
 """Rows that a fit is measured on: more say the same and take longer."""
 
+_MEASURED_AT_A_TIME = 200
+"""Rows that are projected at a time, so that measuring takes no more memory than fitting."""
+
 EXAMPLES = """\
   prinfold fit data.csv
   prinfold fit data.csv --label species --out iris.prinfold
@@ -76,15 +79,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="a setting of the method; may be repeated",
     )
     model.add_argument(
-        "--sample", type=whole_number(2), metavar="N", help="fit to N rows drawn at random, of tables with very many"
+        "--sample", type=whole_number(2), metavar="N", help="fit to N randomly chosen rows of a large table"
     )
     model.add_argument(
         "--checkpoint",
         type=Path,
         metavar="FILE",
-        help="keep the fit in this file every minute; the same command goes on from it after a crash",
+        help="save progress to this file every minute; the same command resumes from it after a crash",
     )
-    model.add_argument("--seed", type=whole_number(0), default=0, help="seed of what is random (%(default)s)")
+    model.add_argument("--seed", type=whole_number(0), default=0, help="random seed (%(default)s)")
     choice_arguments(parser)
     scaling_arguments(parser)
     table_arguments(parser)
@@ -102,12 +105,12 @@ def _fit(options: argparse.Namespace) -> int:
     console.say(wrap_line(f"Fitting {_model_name(plan)} to {options.data}: {_shape(plan)}."))
     console.note(*table.notes, *chosen.in_words(), *plan.notes)
     clock = perf_counter()
-    with console.note_warnings():
+    with console.note_warnings(), console.working(f"Fitting {_model_name(plan)}"):
         fitted = run_plan(plan, options.checkpoint)
     console.note(*_separate_groups(plan))
     seconds = perf_counter() - clock
     surface = StoredSurface.of(fitted)
-    with console.note_warnings():
+    with console.note_warnings(), console.working("Measuring the fit"):
         found = _findings(surface, plan, seconds)
     if not any("is folded at" in each for each in console.notes):  # or training has said so
         console.note(*fold_remarks(surface))
@@ -193,7 +196,8 @@ def _accuracy(surface: StoredSurface, plan: FitPlan) -> dict[str, Any]:
     if cells.matrix is None or len(complete) < 2:
         return {}
     some = complete[:: -(-len(complete) // _MOST_MEASURED_ROWS)]
-    _, distance = surface.projection(cells, some)
+    parts = [some[start : start + _MEASURED_AT_A_TIME] for start in range(0, len(some), _MEASURED_AT_A_TIME)]
+    distance = np.concatenate([surface.projection(cells, part)[1] for part in parts])
     rows = np.asarray(surface.fitted.rows(cells.matrix[some]), dtype=float)
     total, error = float(rows.var(axis=0).sum()), float((distance**2).mean())
     found: dict[str, Any] = {"distance": error**0.5, "spread": total**0.5}

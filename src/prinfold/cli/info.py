@@ -29,7 +29,7 @@ _MOST_COLUMNS = 40
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "data", type=Path, metavar="FILE", nargs="?", help="a model or a table; without it this installation"
+        "data", type=Path, metavar="FILE", nargs="?", help="model or table to describe; without one, what is installed"
     )
     table_arguments(parser)
     talk_arguments(parser)
@@ -165,7 +165,7 @@ def _column_words(summary: dict[str, Any]) -> str:
     if "mean" not in summary:
         return "nothing in it"
     ends = f"{summary['least']:.4g} to {summary['most']:.4g}"
-    return f"{ends}, mean {summary['mean']:.4g}, spread {summary['spread']:.4g}{gaps}"
+    return f"{ends}, mean {summary['mean']:.4g}, SD {summary['spread']:.4g}{gaps}"
 
 
 INFO = Command(

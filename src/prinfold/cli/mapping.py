@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from prinfold.cli.tables.rows import ChosenCells, select_rows
 from prinfold.cli.tables.writing import STANDARD, WRITERS, check_target, sibling_file, write_table
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import quantity
+from prinfold.loops import Meter
 
 Results = Callable[[StoredSurface, ChosenCells, IntArray], dict[str, Any]]
 """What is worked out for some rows, by the name of the column it goes into."""
@@ -32,7 +34,7 @@ def _arguments(default: str, *, modes: bool = False) -> Callable[[argparse.Argum
             parser.add_argument(
                 "--modes",
                 action="store_true",
-                help="also the likeliest place of each row and, where the model says it, how far it is from the mean",
+                help="also write the most likely place of each row and its distance from the mean",
             )
         parser.add_argument(
             "--keep",
@@ -78,13 +80,14 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
         gaps = int(cells.incomplete[placed].sum())
         if name == "project" and gaps:
             console.note(
-                f"{quantity(gaps, 'row')} with missing cells: the point is nearest over the cells that are there, "
-                "and the distance is over them, raised to all columns in proportion"
+                f"{quantity(gaps, 'row')} with missing cells: the nearest point is found from the known cells, and "
+                "its distance is scaled up to all columns"
             )
-        with console.note_warnings():
+        with console.note_warnings(), console.working("Placing the rows"):
             found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)
         columns = _result_columns(table, cells, found, placed, written, options.keep or [])
-        write_table(out, columns)
+        with nullcontext() if out == STANDARD else console.working(f"Writing {out.name}"):
+            write_table(out, columns)
         console.note(*table.notes)
         console.say(f"{quantity(len(written), 'row')} → {out}: {', '.join(columns)}" if out != STANDARD else "")
         console.result |= {"command": name, "model": options.model, "data": options.data, "out": out}
@@ -101,7 +104,7 @@ def _rows(surface: StoredSurface, cells: ChosenCells, policy: str, console: Cons
     hopeless: BoolArray = cells.empty if takes_gaps else cells.incomplete
     if policy == "keep":
         if hopeless.any():
-            why = "nothing is there" if takes_gaps else "cells are missing"
+            why = "all cells are missing" if takes_gaps else "cells are missing"
             number = int(hopeless.sum())
             verbs = ("gets", "its") if number == 1 else ("get", "their")
             console.note(f"{quantity(number, 'row')} {verbs[0]} no place, because {why}; {verbs[1]} results are empty")
@@ -114,7 +117,8 @@ def _rows(surface: StoredSurface, cells: ChosenCells, policy: str, console: Cons
 def _by_row(surface: StoredSurface, cells: ChosenCells, index: IntArray, results: Results) -> dict[str, Any]:
     if not len(index):
         return {}
-    blocks = by_blocks(lambda part: results(surface, cells, part), index)
+    with Meter("Placing the rows", len(index)) as meter:
+        blocks = by_blocks(lambda part: results(surface, cells, part), index, meter.tell)
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,11 +34,6 @@ def aliases() -> dict[str, str]:
 def settings() -> frozenset[str]:
     """Names of the settings of all methods."""
     return frozenset(name for cls in methods().values() for name in inspect.signature(cls).parameters)
-
-
-def method_class(word: str) -> Any:
-    """The estimator that goes by a name."""
-    return METHODS[method_name(word)].cls
 
 
 def method_name(word: str) -> str:
@@ -136,7 +132,8 @@ def choose_scaling(
 
     Columns in different units differ in their spreads by orders of magnitude, and a surface then sees the largest only.
     Where the largest spread is more than ten times that of a column at the lower quartile they are put on one scale.
-    An ``embedding``, such as principal components, has a scale of its own, in which spreads are meant to differ.
+    An ``embedding``, such as principal components, has a scale of its own, in which spreads are meant to differ, and
+    columns in one unit, by their names, can be compared as they are.
     """
     if matrix is not None:
         _refuse_huge(matrix, names)
@@ -152,8 +149,36 @@ def choose_scaling(
         return "raw", "there is one column that varies" if len(there) else "no column varies"
     found = unlike_spreads(spreads)
     if found is None:
-        return "raw", "the columns have similar spreads"
-    return "standardize", f"{names[found.widest]} spreads {found.ratio:.3g} times as far as {names[found.narrow]}"
+        return "raw", "the columns have similar standard deviations"
+    shared = _one_unit(names)
+    if shared is not None:
+        return "raw", shared
+    wide, narrow = names[found.widest], names[found.narrow]
+    return "standardize", f"the standard deviation of {wide} is {found.ratio:.3g} times that of {narrow}"
+
+
+_COMPONENTS = re.compile(r"(x[_ ]?)?(pca?|principal component|component|latent)[_ ]?\d+", re.IGNORECASE)
+_UNIT = re.compile(r"[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$")
+
+
+def _one_unit(names: Sequence[str]) -> str | None:
+    """Why columns are in one unit, as far as their names tell: components, positions on a scale, a unit in brackets."""
+    if all(_COMPONENTS.fullmatch(name.strip()) for name in names):
+        return "the columns are components, whose standard deviations are meant to differ"
+    if all(_is_number(name) for name in names):
+        return "the names of the columns are numbers, as in a spectrum or a series in one unit"
+    units = {found.group(1) if (found := _UNIT.search(name)) else None for name in names}
+    if len(units) == 1 and None not in units:
+        return f"all columns are in {units.pop()}"
+    return None
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base.nearest_point import over_all_columns
+from prinfold.base.surface_geometry import over_all_columns
 from prinfold.cli.console import as_options
 from prinfold.cli.tables.columns import find_columns, no_number
 from prinfold.cli.tables.reading import FileTable
@@ -190,9 +190,15 @@ def _own_columns(surface: StoredSurface, table: FileTable) -> list[str]:
     return names
 
 
-def by_blocks(work: Callable[[IntArray], Any], index: IntArray, rows: int = 20_000) -> list[Any]:
-    """Results of ``work`` for at most so many rows at a time, one after the other."""
-    return [work(index[start : start + rows]) for start in range(0, max(len(index), 1), rows)]
+def by_blocks(
+    work: Callable[[IntArray], Any], index: IntArray, tell: Callable[[float], None], rows: int = 20_000
+) -> list[Any]:
+    """Results of ``work`` for at most so many rows at a time; ``tell`` hears how many are done."""
+    found = []
+    for start in range(0, max(len(index), 1), rows):
+        found.append(work(index[start : start + rows]))
+        tell(start + rows)
+    return found
 
 
 def columns_to_keep(table: FileTable, used: tuple[str, ...], asked: list[str]) -> list[str]:

@@ -54,21 +54,21 @@ def scaling_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="standardize",
         dest="scaling",
-        help="divide each column by its spread",
+        help="divide each column by its standard deviation",
     )
     scaling.add_argument(
         "--whiten",
         action="store_const",
         const="whiten",
         dest="scaling",
-        help="rotate and divide, so that columns are uncorrelated",
+        help="rotate and scale columns, so that they are uncorrelated with variance 1",
     )
     scaling.add_argument(
         "--raw",
         action="store_const",
         const="raw",
         dest="scaling",
-        help="leave columns as they are; default: what their spreads suggest",
+        help="leave columns as they are (default: chosen by their standard deviations)",
     )
 
 
@@ -102,7 +102,7 @@ def read(options: argparse.Namespace, console: Console, draw: Draw | None = None
     """The table that the options name, or some rows that are drawn of it."""
     decimal = {"point": ".", "comma": ","}.get(options.decimal)
     reading = Reading(options.separator, options.header, tuple(options.na), options.array, decimal, draw)
-    with console.note_warnings():
+    with console.note_warnings(), console.working(f"Reading {options.data.name}"):
         return read_table(options.data, reading)
 
 

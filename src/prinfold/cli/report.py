@@ -23,12 +23,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     page_arguments(parser)
     content = parser.add_argument_group("what is on it")
     content.add_argument(
-        "--axes", action="append", metavar="LIST", help="up to three columns in which the surface is shown at first"
+        "--axes", action="append", metavar="LIST", help="up to three columns in which to show the surface at first"
     )
-    content.add_argument(
-        "--worst", type=whole_number(1), default=10, help="rows farthest from the surface that are named (%(default)s)"
-    )
-    content.add_argument("--reason", metavar="WORDS", help="why this method and these settings, to stand on the page")
+    content.add_argument("--worst", type=whole_number(1), default=10, help="number of worst rows to list (%(default)s)")
+    content.add_argument("--reason", metavar="WORDS", help="why this method and these settings; shown on the page")
     content.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures there too, as PNG and SVG")
     table_arguments(parser)
     talk_arguments(parser)
@@ -49,7 +47,7 @@ def _report(options: argparse.Namespace) -> int:
     axes = _axes([word for words in options.axes or [] for word in comma_separated(words)], surface)
     title = options.title or f"{options.model.stem}: {surface.kind} report"
     shown = {"columns": axes or None, "worst": options.worst, "title": title, "reason": options.reason}
-    with console.note_warnings():
+    with console.note_warnings(), console.working("Writing the report"):
         report(surface.thing, rows, out, **about, **shown, figures=options.figures)
     beside = "" if options.figures is None else f", with figures in {options.figures}"
     console.say(f"{quantity(len(rows), 'row')} reported on in {out}{beside}; open it in a browser")

@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, Mesh
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import TRAINING
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.roots import END_SHARE, ROOT, Root, lowest_rows_middle, read_root, remote_warning
@@ -84,7 +84,7 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
         The rows are about their mean, ``offset`` (D,), which is to be taken off other points of data space, too.
         """
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the curve.
 
@@ -193,9 +193,6 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
         """A warning about rows that do not lie along one curve."""
         words = doubt(self.curve_, rows, weight)
         return [(words, StructureWarning)] if words else []
-
-    def _latent_of(self, table: FloatArray) -> FloatArray:
-        return self._nearest(table).latent.astype(table.dtype, copy=False)
 
     def _nearest(self, table: FloatArray) -> Projection:
         found = self.curve_.nearest(np.asarray(table, dtype=np.float64) - self.offset_)

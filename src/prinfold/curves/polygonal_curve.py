@@ -22,6 +22,7 @@ from prinfold.files import storable
 from prinfold.loops import StopReason
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real
+from prinfold.validation.tables import as_numbers
 
 
 @fill_parameter_docs
@@ -221,7 +222,7 @@ class PolygonalCurve(CurveManifold):
     def _start(self, problem: PolygonalProblem, offset: FloatArray) -> FloatArray:
         if isinstance(self.init, str):
             return STARTS[problem.closed](problem)
-        vertices = np.asarray(self.init, dtype=np.float64)
+        vertices = as_numbers("init", self.init)
         fewest, D = (3 if problem.closed else 2), problem.X.shape[1]
         if vertices.ndim != 2 or len(vertices) < fewest or vertices.shape[1] != D or not np.isfinite(vertices).all():
             raise InvalidDataError(

@@ -19,6 +19,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.curves.loop_start import persistent_ring
 from prinfold.density.ridges.longest_branch import ridge_path
 from prinfold.exceptions import Advice, InvalidDataError, Message
+from prinfold.validation.tables import as_numbers
 
 CENTERS = (12, 25, 50, 100)
 """Numbers of centres that trees are made of."""
@@ -218,7 +219,7 @@ def start_candidates(
 
 
 def _given_vertices(init: Any, n_columns: int) -> FloatArray:
-    vertices = np.asarray(init, dtype=np.float64)
+    vertices = as_numbers("init", init)
     if vertices.ndim != 2 or vertices.shape[1] != n_columns or len(vertices) < 2 or not np.isfinite(vertices).all():
         raise InvalidDataError(
             f"init must hold at least two finite vertices of shape (m, {n_columns}), got shape {vertices.shape}"

@@ -7,16 +7,19 @@ from math import gcd
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import NOISES, Dataset, Rng, random_frame, simulate
 from prinfold.datasets.surface import TrueSurface, columns, option, positive
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 _CELLS = 1000
 _ANGLE = Box.of((0.0, 2.0 * np.pi), periodic=(True,))
 
 
+@check_kinds
 @fill_parameter_docs
 def make_knot(
     n_samples: int = 500,
@@ -76,6 +79,7 @@ def make_knot(
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
 
 
+@check_kinds
 @fill_parameter_docs
 def make_closed_curve(
     n_samples: int = 500,
@@ -127,6 +131,11 @@ def make_closed_curve(
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
 
 
+_WIDEST_VARIATION = 10.0
+"""Of the logarithm of a column's scale: beyond, passes are e^10 times as wide as each other, and share no curve."""
+
+
+@check_kinds
 @fill_parameter_docs
 def make_cycles(
     n_samples: int = 1000,
@@ -174,10 +183,12 @@ def make_cycles(
             "cycles need two columns, one harmonic and one pass at least, and a row for each pass; got "
             f"n_features={n_features}, n_harmonics={n_harmonics}, n_cycles={n_cycles}, n_samples={n_samples}"
         )
-    if not (0.0 <= noise < np.inf and 0.0 <= variation < np.inf):
+    if not (0.0 <= noise < np.inf and 0.0 <= variation <= _WIDEST_VARIATION):
         raise InvalidParameterError(
-            f"noise and variation must be finite and at least 0; got noise={noise}, variation={variation}"
+            f"noise must be finite and at least 0, and variation at least 0 and at most {_WIDEST_VARIATION:g}; got "
+            f"noise={noise}, variation={variation}"
         )
+    check_draws(n_samples, n_features, "n_samples")
     disturb, generator = option(NOISES, "noise_kind", noise_kind), np.random.default_rng(rng)
     surface = _harmonic_curve("cycles", n_features, np.arange(1, n_harmonics + 1) ** -1.5, generator)
     ends = np.linspace(0, n_samples, n_cycles + 1).astype(np.int64)

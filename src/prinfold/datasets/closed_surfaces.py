@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import Dataset, Rng, random_frame, simulate
 from prinfold.datasets.surface import TrueSurface, columns, option, positive
 from prinfold.exceptions import InvalidParameterError
@@ -12,6 +13,7 @@ from prinfold.geometry.domain import Box, UnitSphere
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 
+@check_kinds
 @fill_parameter_docs
 def make_sphere(
     n_samples: int = 500,
@@ -64,6 +66,7 @@ def make_sphere(
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
 
 
+@check_kinds
 @fill_parameter_docs
 def make_torus(
     n_samples: int = 1000,
@@ -108,6 +111,7 @@ def make_torus(
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
 
 
+@check_kinds
 @fill_parameter_docs
 def make_cylinder(
     n_samples: int = 500,

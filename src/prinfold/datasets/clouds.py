@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import Dataset, Rng
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 
+@check_kinds
 @fill_parameter_docs
 def make_two_gaussians(n_samples: int = 1000, rng: Rng = None) -> Dataset:
     """Two correlated Gaussians in 2-D, which no single sheet describes well: Svensén's example 3.3.
@@ -29,6 +32,7 @@ def make_two_gaussians(n_samples: int = 1000, rng: Rng = None) -> Dataset:
     Dataset
         ``labels`` is the Gaussian; ``clean`` its mean; there is no surface.
     """
+    check_draws(n_samples, 2, "n_samples", least=1)
     generator = np.random.default_rng(rng)
     labels = generator.integers(0, 2, size=n_samples)
     centers = np.array([[-0.8, 0.8], [0.8, -0.8]])

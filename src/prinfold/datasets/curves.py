@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import Dataset, Rng, simulate
 from prinfold.datasets.surface import Map, TrueSurface, polyline, positive
 from prinfold.exceptions import InvalidParameterError
@@ -14,6 +15,7 @@ from prinfold.validation.parameter_docs import fill_parameter_docs
 _CELLS = 1000
 
 
+@check_kinds
 @fill_parameter_docs
 def make_spiral(
     n_samples: int = 300,
@@ -71,6 +73,7 @@ def make_spiral(
     )
 
 
+@check_kinds
 @fill_parameter_docs
 def make_circle(
     n_samples: int = 200,
@@ -123,6 +126,7 @@ def make_circle(
     return simulate(surface, n_samples, noise, noise_kind, rng, sampling=uneven, description="uneven circle")
 
 
+@check_kinds
 @fill_parameter_docs
 def make_half_circle(
     n_samples: int = 100,
@@ -168,6 +172,7 @@ def make_half_circle(
     return simulate(surface, n_samples, noise, noise_kind, rng, sampling=sampling, description="half circle")
 
 
+@check_kinds
 @fill_parameter_docs
 def make_zigzag(
     n_samples: int = 400,
@@ -213,6 +218,7 @@ def make_zigzag(
     )
 
 
+@check_kinds
 @fill_parameter_docs
 def make_star(
     n_samples: int = 500,
@@ -259,6 +265,11 @@ def make_star(
     )
 
 
+_MOST_LOOPS = 10_001
+"""Turns of the rolling circle about its own centre, of which each leaves a loop."""
+
+
+@check_kinds
 @fill_parameter_docs
 def make_epitrochoid(
     n_samples: int = 500,
@@ -298,6 +309,8 @@ def make_epitrochoid(
     """
     positive(fixed=fixed, rolling=rolling)
     k = (fixed + rolling) / rolling
+    if k > _MOST_LOOPS:
+        raise InvalidParameterError(f"fixed / rolling must be at most {_MOST_LOOPS - 1}, a loop each; got {k - 1:g}.")
     if not np.isclose(k, round(k)):
         raise InvalidParameterError(f"fixed / rolling must be a whole number; got {fixed / rolling:g}.")
     k = round(k)
@@ -320,6 +333,7 @@ def make_epitrochoid(
     )
 
 
+@check_kinds
 @fill_parameter_docs
 def make_thesis_curve(
     n_samples: int = 59,

@@ -9,11 +9,13 @@ from typing import TypeAlias
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.surface import Sampler, TrueSurface, option
 from prinfold.exceptions import InvalidParameterError
 from prinfold.validation.memory import check_draws
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.parameter_docs import fill_parameter_docs
+from prinfold.validation.settings import check_call, instance_of
 
 StrArray: TypeAlias = np.ndarray[tuple[int], np.dtype[np.str_]]
 Rng: TypeAlias = int | np.random.Generator | None
@@ -100,6 +102,8 @@ NOISES: dict[str, Callable[[TrueSurface, FloatArray, float, np.random.Generator]
 }
 
 
+@check_call(surface=instance_of(TrueSurface, words="a TrueSurface"))
+@check_kinds
 @fill_parameter_docs
 def simulate(
     surface: TrueSurface,

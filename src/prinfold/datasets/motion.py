@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import NOISES, Dataset, Rng
 from prinfold.datasets.surface import TrueSurface, option, positive
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 
@@ -49,6 +51,11 @@ _FASTER = 0.4
 """Logarithm of how much faster the cycle of a run goes by than that of a walk."""
 
 
+_FEWEST_FRAMES = 1e-3
+"""Of a cycle; each of them would be a thousand cycles after the last."""
+
+
+@check_kinds
 @fill_parameter_docs
 def make_motion(
     n_samples: int = 600,
@@ -88,12 +95,17 @@ def make_motion(
         ``lengths`` are the rows of each sequence, which follow each other.
     """
     positive(frames=frames)
+    if frames < _FEWEST_FRAMES:
+        raise InvalidParameterError(
+            f"frames must be at least {_FEWEST_FRAMES:g}, or nothing of a cycle is seen; got {frames}."
+        )
     if not 1 <= n_sequences <= n_samples:
         raise InvalidParameterError(
             f"n_sequences must be at least 1 and at most n_samples={n_samples}, a row each; got {n_sequences}."
         )
     if not 0.0 <= noise < np.inf:
         raise InvalidParameterError(f"noise is a standard deviation and must be finite and at least 0; got {noise}.")
+    check_draws(n_samples, len(_NAMES), "n_samples")
     surface, pace = option(GAITS, "gait", gait)
     disturb, generator = option(NOISES, "noise_kind", noise_kind), np.random.default_rng(rng)
     lengths = _lengths(n_samples, n_sequences, generator)

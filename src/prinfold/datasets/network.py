@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, Mesh
+from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.surface import TrueSurface
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
 from prinfold.geometry.simplices import Soup
+from prinfold.validation.tables import as_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,7 @@ class LineNetwork(TrueSurface):
         return Mesh(self.segments.reshape(2 * S, D), latent, np.arange(2 * S).reshape(S, 2))
 
 
+@check_kinds
 def line_network(name: str, segments: FloatArray) -> LineNetwork:
     """A network of straight segments with exact distances, found by a tree of the segments.
 
@@ -59,7 +62,7 @@ def line_network(name: str, segments: FloatArray) -> LineNetwork:
     LineNetwork
         The network.
     """
-    ends = np.asarray(segments, dtype=float)
+    ends = as_numbers("segments", segments)
     if ends.ndim != 3 or ends.shape[1] != 2 or not len(ends) or not np.isfinite(ends).all():
         raise InvalidParameterError(f"The {name} needs finite segments of shape (S, 2, D); got shape {ends.shape}.")
     lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)

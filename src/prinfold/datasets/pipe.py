@@ -16,10 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import Dataset, Rng
 from prinfold.datasets.surface import option
 from prinfold.exceptions import InvalidParameterError
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
+from prinfold.validation.settings import check_call, instance_of, nothing
+from prinfold.validation.tables import as_numbers
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,9 @@ def layer_height(fraction: FloatArray) -> FloatArray:
     return np.asarray(np.where(fraction <= 0.5, -1.0, 1.0) * np.cos(0.25 * (low + high)))
 
 
+_BEAMS = nothing | instance_of(Beams, words="Beams")
+
+
 def _homogeneous(fractions: FloatArray, beams: Beams) -> FloatArray:
     """Everything mixed: each beam crosses the phases in proportion to their fractions."""
     return np.asarray(beams.chords[:, None] * fractions[:, None, [2, 1]])
@@ -155,6 +162,8 @@ def _ratios(n: int, rng: np.random.Generator) -> FloatArray:
 FRACTIONS: dict[str, Callable[[int, np.random.Generator], FloatArray]] = {"uniform": _simplex, "ratios": _ratios}
 
 
+@check_call(beams=_BEAMS)
+@check_kinds
 def path_lengths(fractions: FloatArray, flow: str, beams: Beams | None = None) -> FloatArray:
     """(n, B, 2) exact lengths of water and oil that each beam crosses, in pipe radii.
 
@@ -172,7 +181,7 @@ def path_lengths(fractions: FloatArray, flow: str, beams: Beams | None = None) -
     (n, B, 2) array
         Lengths of water and oil along each beam, vertical beams first.
     """
-    fractions = np.asarray(fractions, dtype=float)
+    fractions = as_numbers("fractions", fractions)
     if fractions.ndim != 2 or fractions.shape[1] != 3 or (fractions < 0).any():
         raise InvalidParameterError("fractions must be an (n, 3) table of shares of gas, oil and water, none negative.")
     if not np.allclose(fractions.sum(axis=1), 1.0, atol=1e-9):
@@ -180,6 +189,12 @@ def path_lengths(fractions: FloatArray, flow: str, beams: Beams | None = None) -
     return option(FLOWS, "flow", flow)(fractions, beams or Beams())
 
 
+@check_call(
+    fractions=instance_of(str, words="a name"),
+    beams=_BEAMS,
+    densitometer=nothing | instance_of(Densitometer, words="a Densitometer"),
+)
+@check_kinds
 @fill_parameter_docs
 def make_pipe_flow(
     n_samples: int = 1000,
@@ -229,6 +244,7 @@ def make_pipe_flow(
     """
     if not integration_time > 0:
         raise InvalidParameterError(f"integration_time must be positive; got {integration_time}.")
+    check_draws(n_samples, 12, "n_samples", least=1)
     draw = option(FRACTIONS, "fractions", fractions)
     beams, densitometer = beams or Beams(), densitometer or Densitometer()
     generator = np.random.default_rng(rng)

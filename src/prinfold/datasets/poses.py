@@ -16,10 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import Dataset, Rng, simulate
 from prinfold.datasets.surface import TrueSurface, option
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import UnitSphere
+from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 
@@ -45,6 +47,7 @@ _HALF_WIDTH = 1.2
 of the default size is as wide as the narrowest blob's standard deviation."""
 
 
+@check_kinds
 @fill_parameter_docs
 def make_poses(
     n_samples: int = 500,
@@ -95,6 +98,7 @@ def make_poses(
     about it. The third cannot be fixed smoothly for all directions at once, since a tangent field on the sphere
     has zeros. A body of revolution does not have it, and its pictures form a sphere without seam or pole.
     """
+    check_draws(n_samples, float(n_pixels) ** 2, "n_samples")
     names = [body] if isinstance(body, str) else list(body)
     if n_samples < len(names) or len(set(names)) < max(len(names), 1):
         raise InvalidParameterError(

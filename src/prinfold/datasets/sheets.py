@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import Dataset, Rng, simulate
 from prinfold.datasets.surface import TrueSurface, columns, option
 from prinfold.geometry.domain import Box
@@ -30,6 +31,7 @@ CORKSCREW_READINGS = {
 SWISS_ROLL_READINGS = {"printed": 20.0, "conjectured": 40.0}
 
 
+@check_kinds
 @fill_parameter_docs
 def make_corkscrew(
     n_samples: int = 1000,
@@ -86,6 +88,7 @@ def make_corkscrew(
     )
 
 
+@check_kinds
 @fill_parameter_docs
 def make_swiss_roll(
     n_samples: int = 1000,
@@ -140,6 +143,7 @@ def make_swiss_roll(
     )
 
 
+@check_kinds
 @fill_parameter_docs
 def make_ridge(
     n_samples: int = 400,
@@ -184,6 +188,7 @@ def make_ridge(
     )
 
 
+@check_kinds
 @fill_parameter_docs
 def make_thesis_surface(
     n_samples: int = 400,
@@ -226,6 +231,7 @@ def make_thesis_surface(
     )
 
 
+@check_kinds
 @fill_parameter_docs
 def make_semilinear_sheet(
     n_samples: int = 400,

@@ -15,9 +15,12 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from prinfold._typing import FloatArray, IntArray, Mesh
+from prinfold.datasets.arguments import check_kinds
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.domain import Box, UnitSphere
 from prinfold.geometry.projection import nearest_on_surface
+from prinfold.validation.settings import real
+from prinfold.validation.tables import as_numbers
 
 Map: TypeAlias = Callable[[FloatArray], FloatArray]
 Sampler: TypeAlias = Callable[[int, np.random.Generator], FloatArray]
@@ -128,6 +131,11 @@ class TrueSurface:
         return X
 
 
+_LARGEST_CORNER = 1e100
+"""Size of a coordinate, so that squares stay within double precision."""
+
+
+@check_kinds
 def polyline(name: str, vertices: FloatArray, *, closed: bool = False) -> TrueSurface:
     """A chain of straight segments with arc length as its parameter; distances are exact.
 
@@ -147,7 +155,12 @@ def polyline(name: str, vertices: FloatArray, *, closed: bool = False) -> TrueSu
     TrueSurface
         The curve, with exact projection.
     """
-    ends = np.vstack([vertices, vertices[:1]]) if closed else np.asarray(vertices)
+    vertices = as_numbers("vertices", vertices)
+    if vertices.ndim != 2 or not (np.abs(vertices) < _LARGEST_CORNER).all():
+        raise InvalidParameterError(
+            f"The {name} needs corners of shape (V, D), none beyond {_LARGEST_CORNER:g}; got shape {vertices.shape}."
+        )
+    ends = np.vstack([vertices, vertices[:1]]) if closed else vertices
     steps = np.diff(ends, axis=0)
     lengths = np.linalg.norm(steps, axis=1)
     if len(steps) == 0 or not lengths.all():
@@ -183,7 +196,7 @@ def option(table: Mapping[str, T], parameter: str, key: str) -> T:
 def positive(**values: float) -> None:
     """Refuse sizes that are not positive and finite."""
     for name, value in values.items():
-        if not 0.0 < value < np.inf:
+        if not real(0, above=True).test(value):
             raise InvalidParameterError(f"{name} must be positive and finite; got {value}.")
 
 

@@ -11,9 +11,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import Dataset, Rng, random_frame, simulate
 from prinfold.datasets.network import line_network
 from prinfold.exceptions import InvalidParameterError
+from prinfold.validation.settings import Constraint, check_setting
 
 Edges = Sequence[tuple[int, int]]
 
@@ -67,6 +69,7 @@ class TreeDataset(Dataset):
     places: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
 
+@check_kinds
 def make_tree(
     n_samples: int = 1000,
     noise: float = 0.1,
@@ -129,6 +132,7 @@ def make_tree(
     curves: list[FloatArray] = [curve @ frame.T for curve in _draw_curves(pairs, size, frame.shape[1], bend, generator)]
     size = np.array([np.linalg.norm(np.diff(curve, axis=0), axis=1).sum() for curve in curves])
     start = np.cumsum(size) - size
+    share = share / share.max()  # densities count in proportion to each other, and none leaves double precision
     share = share * size / float(share @ size)
     cells = [np.stack([each[:-1], each[1:]], axis=1) for each in curves]
     surface = line_network("tree", np.concatenate(cells))
@@ -255,6 +259,12 @@ def _unit(v: FloatArray) -> FloatArray:
 # -------------------------------------------------------------------------------------------------------- checks
 
 
+_PAIRS = Constraint(
+    lambda v: all(len(pair) == 2 and all(int(place) == place for place in pair) for pair in v),
+    "a name or pairs of places, such as [(0, 1), (1, 2), (1, 3)]",
+)
+
+
 def _check_graph(topology: str | Edges) -> Edges:
     if isinstance(topology, str):
         if topology not in TOPOLOGIES:
@@ -262,6 +272,7 @@ def _check_graph(topology: str | Edges) -> Edges:
                 f"topology must be one of {list(TOPOLOGIES)} or pairs of places, got {topology!r}"
             )
         return TOPOLOGIES[topology]
+    check_setting("topology", topology, _PAIRS)
     pairs = [tuple(int(place) for place in pair) for pair in topology]
     places = sorted({place for pair in pairs for place in pair})
     if not pairs or any(len(pair) != 2 or pair[0] == pair[1] for pair in pairs) or places != list(range(len(places))):

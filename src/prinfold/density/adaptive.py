@@ -17,6 +17,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, text
 from prinfold.rows.rows import shared_property
+from prinfold.validation.tables import as_numbers
 
 
 class _AdaptiveDerivatives(Derivatives):
@@ -66,7 +67,7 @@ class AdaptiveDensity:
     def __post_init__(self) -> None:
         check_rows(self.rows, self.weight)
         check_accuracy(self.accuracy)
-        h = np.asarray(self.bandwidths, dtype=np.float64)
+        h = as_numbers("bandwidths", self.bandwidths)
         if h.shape != (len(self.rows),):
             raise InvalidParameterError(
                 f"expected one bandwidth for each of {len(self.rows)} rows, got shape {h.shape}"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin
 
 from prinfold._typing import FloatArray
 from prinfold.base.class_posteriors import class_priors, class_shares
 from prinfold.base.file_requirements import require_parts
+from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.density.class_densities import ClassRows, class_bandwidths, class_rows, log_joint, log_posterior
 from prinfold.exceptions import InvalidParameterError
-from prinfold.files import save, storable
+from prinfold.files import storable
 from prinfold.files.kinds import ANY, Kinds, class_names, numbers, sequence_of
 from prinfold.numerics.radial_kernels import PROFILES
 from prinfold.validation.failures import gate_verbs
@@ -35,7 +34,7 @@ def _numbers(minimum: float, *, above: bool, words: str) -> Constraint:
 @gate_verbs
 @fill_parameter_docs
 @storable
-class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
+class KernelDensityClassifier(ClassifierMixin, StoredEstimator):
     """Classify rows by the density of kernels on the training rows of each class.
 
     A row goes to the class with the largest P(c) p(x | c), where p(x | c) = Σ_j w_j k(‖x − x_j‖²/h²) / (h^D V Σ_j w_j)
@@ -208,20 +207,10 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         """
         return log_posterior(self._log_joint(X))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`prinfold.load` reads.
-
-        Parameters
-        ----------
-        {path}
-        """
-        save(self, path)
-
     # --------------------------------------------------------------------------------------- plumbing
 
     def _log_joint(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        table = check_table(self, X, reset=False)
+        table = self._table(X)
         groups = [ClassRows(*each) for each in zip(self.rows_, self.row_weights_, strict=True)]
         return log_joint(table, groups, self.bandwidth_, self.class_prior_, PROFILES[self.kernel])
 

@@ -10,13 +10,14 @@ from scipy.optimize import minimize_scalar
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
+from prinfold.validation.tables import as_numbers
 
 Bandwidth: TypeAlias = float | FloatArray
 
 
 def check_bandwidth(given: Bandwidth, n_columns: int) -> Bandwidth:
     """The bandwidth as a positive number, (D,) of them, or a positive definite matrix (D, D); others are refused."""
-    value = np.asarray(given, dtype=np.float64)
+    value = as_numbers("bandwidth", given)
     if value.ndim == 0:
         if not 0.0 < value < np.inf:
             raise InvalidParameterError(f"bandwidth must be positive and finite, got {given!r}")

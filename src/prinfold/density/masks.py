@@ -23,6 +23,7 @@ from prinfold.density.row_spaces import RowSpace
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, number
+from prinfold.validation.tables import as_numbers
 
 _STEP_BANDWIDTHS = 0.5
 """Bandwidths between even points over what was observed: their density is flat to a part in a thousand million."""
@@ -64,7 +65,7 @@ def even_points(mask: Any, rows: FloatArray, bandwidth: Any, space: RowSpace) ->
     """
     if callable(mask):
         return _observed_points(mask, rows, bandwidth, space)
-    points = np.asarray(mask, dtype=np.float64)
+    points = as_numbers("mask", mask)
     D = rows.shape[1]
     if points.ndim != 2 or points.shape[1] != D or len(points) == 0 or not np.isfinite(points).all():
         raise InvalidDataError(

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf, log
 from typing import Any
 
@@ -23,10 +23,11 @@ from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import Advice, Message, UnsupportedInputError
 from prinfold.explorer.sampling import sample_map, sentence
 from prinfold.gtm.mixed.column_kinds import KINDS
-from prinfold.latent import Branches, Cloud, LatentSpace, Lattice, Points, Sphere
+from prinfold.latent import Cloud, LatentSpace
 from prinfold.latent.arc_length_curves import Strands
+from prinfold.latent.drawing import KernelContour
 from prinfold.methods import method_of
-from prinfold.numerics.radial_kernels import Gaussian
+from prinfold.plot.inputs import drawing_of
 from prinfold.som.node_surface import NodeMap
 
 Spec = dict[str, Any]
@@ -118,7 +119,7 @@ def _kernel_regression(latent: Cloud, model: Any) -> Spec:
                 Advice("plot", words="draw the map with {}"),
             )
         )
-    return {"kind": "kernel", **_density(latent), "values": model.values_, "offset": model.offset_}
+    return {"kind": "kernel", **_density(latent.contour), "values": model.values_, "offset": model.offset_}
 
 
 def _node_map(surface: NodeMap, model: Any) -> Spec:
@@ -243,33 +244,35 @@ def latent_of(latent: LatentSpace, occupied: Cloud | None = None) -> Spec:
     """Latent coordinates and their domain, in numbers; ``occupied`` is the part of an open lattice where rows are."""
     if latent.charts:
         return {"kind": "charts", "parts": [latent_of(chart) for chart in latent.charts]}
-    labels = list(latent.chart_labels)
-    if isinstance(latent, Sphere):
-        return {"kind": "sphere", "labels": labels}
-    if isinstance(latent, Branches):
-        low, high = latent.domain.low, latent.domain.high
-        return {"kind": "branches", "labels": labels, "periodic": [False], "low": low.tolist(), "high": high.tolist()}
-    domain: Any = latent.domain
-    found = {"labels": labels, "periodic": [bool(each) for each in domain.periodic]}
-    found |= {"low": [float(each) for each in domain.low], "high": [float(each) for each in domain.high]}
-    if isinstance(latent, Cloud):
-        return {"kind": "region", **found, **_region(latent)}
-    assert isinstance(latent, Lattice | Points)
-    return {"kind": "box", **found, **({} if occupied is None else _region(occupied))}
+    drawing, extent = drawing_of(latent), latent.domain.extent
+    labels = {"labels": list(latent.chart_labels)}
+    if drawing.pieces is not None:
+        return {"kind": "branches", **labels, **_box(drawing.pieces.low, drawing.pieces.high, [False])}
+    if drawing.contour is not None:
+        found = _box(extent.lower, extent.upper, [False] * extent.n_columns)
+        return {"kind": "region", **labels, **found, **_region(drawing.contour)}
+    if drawing.box is not None:
+        found = _box(drawing.box.low, drawing.box.high, drawing.box.periodic)
+        return {"kind": "box", **labels, **found, **({} if occupied is None else _region(occupied.contour))}
+    return {"kind": "sphere", **labels}
 
 
-def _region(latent: Cloud) -> Spec:
+def _box(low: Iterable[float], high: Iterable[float], periodic: Iterable[bool]) -> Spec:
+    return {"periodic": list(periodic), "low": [float(each) for each in low], "high": [float(each) for each in high]}
+
+
+def _region(contour: KernelContour) -> Spec:
     """The density of a region, and the logarithm of its least value there."""
-    density = _density(latent) | {"bandwidth": latent.bandwidth, "centers": latent.centers / latent.bandwidth}
-    return {"density": density, "floor": log(latent.threshold)}
+    density = _density(contour) | {"bandwidth": contour.bandwidth, "centers": contour.centers / contour.bandwidth}
+    return {"density": density, "floor": log(contour.threshold)}
 
 
-def _density(latent: Cloud) -> Spec:
+def _density(contour: KernelContour) -> Spec:
     """Kernels at latent points; ``power`` is nil for a Gaussian."""
-    profile = latent.profile
+    profile = contour.profile
     return {
-        "centers": latent.centers,
-        "weight": latent.weight,
-        "power": 0 if isinstance(profile, Gaussian) else profile.power,
+        "centers": contour.centers,
+        "weight": contour.weight,
+        "power": profile.power,
         "reach": 1e300 if profile.reach == inf else float(profile.reach),
     }

@@ -14,8 +14,7 @@ from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError,
 from prinfold.explorer.decoders import decoder_notes, decoder_of, latent_of, links_of
 from prinfold.latent.cloud import Cloud
 from prinfold.plot.data.surfaces import log_factor
-from prinfold.plot.inputs import FittedSurface, check_values, lanes, numbers_of, row_classes, row_names
-from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
+from prinfold.plot.inputs import FittedSurface, check_values, lanes, layout_of, numbers_of, row_classes, row_names
 from prinfold.plot.lines import region_of
 from prinfold.validation.settings import integer
 
@@ -31,9 +30,7 @@ _LEAST_STRETCH_RANGE = 0.02
 _CURVE_COLUMNS = 300
 """Columns from which on they are a curve rather than a list, unless something else is said."""
 
-_WHERE_ROWS_ARE = (
-    "The map is shaded, and the surface evaluated, where rows are: elsewhere on the map nothing says what it is like."
-)
+_WHERE_ROWS_ARE = "The surface is shown near the rows only: elsewhere on the map there are no data to support it."
 
 
 class PointView(NamedTuple):
@@ -250,16 +247,14 @@ def _field(fitted: FittedSurface, region: Cloud | None) -> FloatArray | None:
     if fitted.latent.charts:
         return None
     layout = layout_of(fitted.latent)
-    if isinstance(layout, Ring):
-        middle = (np.arange(3 * _SHADING_CELLS) + 0.5) / (3 * _SHADING_CELLS)
-        return _worth_showing(log_factor(fitted.model, (2 * np.pi * middle - np.pi)[:, None])[None])
-    if not isinstance(layout, Plane | Strip):
+    shown = layout.plane or layout.axis
+    if shown is None:
         return None
-    low, high = np.atleast_1d(layout.low), np.atleast_1d(layout.high)
-    counts = (_SHADING_CELLS, _SHADING_CELLS) if isinstance(layout, Plane) else (3 * _SHADING_CELLS,)
+    low, high = np.atleast_1d(shown.low), np.atleast_1d(shown.high)
+    counts = (3 * _SHADING_CELLS,) if layout.plane is None else (_SHADING_CELLS, _SHADING_CELLS)
     axes = [a + (np.arange(m) + 0.5) / m * (b - a) for a, b, m in zip(low, high, counts, strict=True)]
     places = np.stack([each.ravel() for each in np.meshgrid(*axes)], axis=1)
-    Z = layout.invert(places) if isinstance(layout, Plane) and layout.invert is not None else places
+    Z = places if layout.plane is None or layout.plane.invert is None else layout.plane.invert(places)
     seen = np.ones(len(Z), dtype=bool) if region is None else region.domain.contains(Z)
     field = np.full(len(Z), np.nan)
     field[seen] = log_factor(fitted.model, Z[seen])

@@ -8,10 +8,16 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import Advice, Message, UnsupportedInputError
-from prinfold.latent import Branches, Lattice, Points, Sphere
+from prinfold.geometry.domain import Box
+from prinfold.geometry.intervals import Intervals
+from prinfold.latent import LatentSpace
+from prinfold.plot.inputs import drawing_of
 
 _CELLS = {1: (2000,), 2: (128, 128), 3: (24, 24, 24)}
 """Cells along each axis, by latent dimension."""
+
+_GLOBE = Box.of((-np.pi, np.pi), (-np.pi / 2, np.pi / 2), periodic=(True, False))
+"""Longitudes and latitudes."""
 
 _CHECKS = 2000
 """Places between the points of a lattice at which it is held against the surface itself."""
@@ -23,10 +29,11 @@ def sample_map(model: Any) -> dict[str, Any]:
     ``error`` is the largest distance between the two at places in between, as a share of the surface's extent.
     """
     latent = model.latent_
-    if isinstance(latent, Branches):
-        found = _polyline(model, latent.refined(_CELLS[1][0]))
-    elif isinstance(latent, Sphere) or (isinstance(latent, Lattice | Points) and latent.n_columns in _CELLS):
-        found = _grid(model, latent)
+    drawing = drawing_of(latent)
+    if drawing.pieces is not None:
+        found = _polyline(model, latent, drawing.pieces)
+    elif drawing.contour is None and latent.dimension in _CELLS:
+        found = _grid(model, drawing.box)
     else:
         raise UnsupportedInputError(
             Message(
@@ -48,31 +55,34 @@ def sentence(decoder: dict[str, Any], name: str) -> str:
     )
 
 
-def _polyline(model: Any, fine: Branches) -> dict[str, Any]:
+def _polyline(model: Any, latent: LatentSpace, pieces: Intervals) -> dict[str, Any]:
     """Branches of arc length with straight pieces between even nodes."""
-    low, high, points = fine.domain.low, fine.domain.high, _points(model, fine.nodes)
-    parts = {"low": low, "high": high, "steps": fine.steps}
-    counts = {"cells": fine.cells, "first": fine.first, "counts": fine.counts}
-    branch = np.resize(np.arange(fine.n_branches), _CHECKS)
-    cell = np.floor(np.linspace(0.0, 0.999, _CHECKS) * fine.cells[branch]).astype(int)
-    Z = low[branch] + (cell + 0.5) * fine.steps[branch]
-    middle = points[fine.first[branch] + cell] + points[fine.first[branch] + (cell + 1) % fine.counts[branch]]
+    nodes = latent.refined(_CELLS[1][0]).nodes
+    points, counts = _points(model, nodes), np.bincount(pieces.piece(nodes), minlength=len(pieces.low))
+    first, cells = np.cumsum(counts) - counts, np.where(pieces.closed, counts, counts - 1)
+    steps = (pieces.high - pieces.low) / cells
+    branch = np.resize(np.arange(len(cells)), _CHECKS)
+    cell = np.floor(np.linspace(0.0, 0.999, _CHECKS) * cells[branch]).astype(int)
+    Z = pieces.low[branch] + (cell + 0.5) * steps[branch]
+    middle = points[first[branch] + cell] + points[first[branch] + (cell + 1) % counts[branch]]
+    lengths = {"low": pieces.low, "high": pieces.high, "steps": steps}
+    numbers = {"cells": cells, "first": first, "counts": counts}
     return {
         "kind": "polyline",
-        **{key: np.asarray(part, dtype=np.float64) for key, part in parts.items()},
-        **{key: np.asarray(part, dtype=np.int32) for key, part in counts.items()},
+        **{key: np.asarray(part, dtype=np.float64) for key, part in lengths.items()},
+        **{key: np.asarray(part, dtype=np.int32) for key, part in numbers.items()},
         "points": points,
         "error": _share(_points(model, Z[:, None]), middle / 2, points),
     }
 
 
-def _grid(model: Any, latent: Any) -> dict[str, Any]:
-    """A lattice over a box, or over longitude and latitude of a sphere."""
-    low, high, periodic = _box(latent)
+def _grid(model: Any, box: Box | None) -> dict[str, Any]:
+    """A lattice over a box, or over longitude and latitude of a sphere, which has none."""
+    low, high, periodic = _ends(_GLOBE if box is None else box)
     cells = _CELLS[len(low)]
     axes = [np.linspace(a, b, m + 1) for a, b, m in zip(low, high, cells, strict=True)]
     nodes = np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=1)
-    points = _points(model, _coordinates(latent, nodes))
+    points = _points(model, nodes if box else _unit_vectors(nodes))
     # The farthest from all corners is the middle of a cell.
     step = (high - low) / cells
     corner = np.random.default_rng(0).integers(0, cells, size=(_CHECKS, len(low)))
@@ -82,27 +92,23 @@ def _grid(model: Any, latent: Any) -> dict[str, Any]:
         read += points[np.ravel_multi_index((corner + ahead).T, [m + 1 for m in cells])] / 2 ** len(low)
     return {
         "kind": "grid",
-        "sphere": isinstance(latent, Sphere),
+        "sphere": box is None,
         "low": low,
         "high": high,
         "periodic": periodic,
         "cells": list(cells),
         "points": points,
-        "error": _share(_points(model, _coordinates(latent, between)), read, points),
+        "error": _share(_points(model, between if box else _unit_vectors(between)), read, points),
     }
 
 
-def _box(latent: Any) -> tuple[FloatArray, FloatArray, list[bool]]:
-    if isinstance(latent, Sphere):
-        return np.array([-np.pi, -np.pi / 2]), np.array([np.pi, np.pi / 2]), [True, False]
-    domain: Any = latent.domain
-    low, high = np.asarray(domain.low, dtype=float), np.asarray(domain.high, dtype=float)
-    return low, np.where(high > low, high, low + 1.0), [bool(each) for each in domain.periodic]
+def _ends(box: Box) -> tuple[FloatArray, FloatArray, list[bool]]:
+    low, high = np.asarray(box.low), np.asarray(box.high)
+    return low, np.where(high > low, high, low + 1.0), list(box.periodic)
 
 
-def _coordinates(latent: Any, places: FloatArray) -> FloatArray:
-    if not isinstance(latent, Sphere):
-        return places
+def _unit_vectors(places: FloatArray) -> FloatArray:
+    """(n, 3) points of the unit sphere at longitudes and latitudes."""
     longitude, latitude = places.T
     flat = np.cos(latitude)
     return np.stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)], axis=1)

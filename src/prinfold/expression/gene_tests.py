@@ -8,7 +8,7 @@ others (Liu & Xie 2020, Journal of the American Statistical Association 115).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 
 from prinfold._typing import BoolArray, FloatArray, IntArray, RandomState
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, shown
 from prinfold.expression.spline_models import (
     FTests,
     design_of,
@@ -31,6 +31,7 @@ from prinfold.expression.spline_models import (
 from prinfold.expression.thinning import thin_counts
 from prinfold.trees.estimator import PrincipalTree
 from prinfold.validation.settings import as_generator, check_setting, integer
+from prinfold.validation.tables import as_numbers
 
 _ON_LINEAGE = 0.5
 """Weight of a lineage from which on a cell belongs to it."""
@@ -604,7 +605,7 @@ def _after_fork(found: Lineages, one: int, other: int) -> BoolArray:
 
 def _check_counts(counts: Any) -> tuple[FloatArray, bool]:
     """Counts as numbers, and whether they are whole and not negative."""
-    table = np.asarray(counts.toarray() if hasattr(counts, "toarray") else counts, dtype=float)
+    table = as_numbers("counts", counts.toarray() if hasattr(counts, "toarray") else counts)
     if table.ndim != 2 or len(table) < _FEWEST_CELLS or table.shape[1] == 0 or not np.isfinite(table).all():
         raise InvalidDataError(
             f"counts must be a finite table of at least {_FEWEST_CELLS} cells and one gene; got shape {table.shape}"
@@ -613,13 +614,15 @@ def _check_counts(counts: Any) -> tuple[FloatArray, bool]:
 
 
 def _check_times(times: Any, n: int) -> FloatArray:
-    found = np.asarray(times, dtype=float)
+    found = as_numbers("pseudotime", times)
     if found.shape != (n,) or not np.isfinite(found).all():
         raise InvalidDataError(f"pseudotime must have one finite number for each of the {n} cells; got {found.shape}")
     return found
 
 
 def _check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...]:
+    if names is not None and not isinstance(names, Iterable):
+        raise InvalidDataError(f"names must be a sequence of {n} names, got {shown(names)}")
     found = tuple(f"gene {j}" for j in range(n)) if names is None else tuple(str(name) for name in names)
     if len(found) != n:
         raise InvalidDataError(f"names has {len(found)} entries for {n} genes; give one for each")

@@ -8,7 +8,6 @@ fields, and nothing is ever imported by path. A digest over both tells altered f
 from __future__ import annotations
 
 import enum
-import hashlib
 import json
 import math
 import os
@@ -30,6 +29,7 @@ from prinfold.exceptions import (
     UnknownModelError,
 )
 from prinfold.files.atomic import check_target, write_bytes
+from prinfold.files.container import digest
 from prinfold.files.kinds import Kinds, check_fields, describe, texts
 from prinfold.files.latent_kinds import LATENT_KINDS
 from prinfold.files.migrations import FORMAT, migrate
@@ -301,14 +301,14 @@ def _decode_object(value: dict[str, Any], source: _Source, where: str) -> Any:
     if hasattr(cls, "__dataclass_fields__"):
         _check_complete(where, settings, [field.name for field in fields(cls)], source)
         check_fields(where, settings, getattr(cls, "_kinds", LATENT_KINDS.get(name, {})))
-        return _made(where, lambda: cls(**settings))
+        return _construct(where, lambda: cls(**settings))
     _check_complete(where, settings, list(cls().get_params(deep=False)), source)
     fitted = _decode(value["fitted"], source, where)
     if not source.complete:
         fitted = dict(getattr(cls, "_added", {})) | fitted
     _check_names(name, set(fitted), getattr(cls, "_stored", None))
     check_fields(where, fitted, {**_OF_TABLE, **getattr(cls, "_stored", STEP_KINDS.get(name, {}))})
-    return _made(where, lambda: _revive(cls(**settings), fitted))
+    return _construct(where, lambda: _set_fitted(cls(**settings), fitted))
 
 
 def _check_complete(where: str, found: Mapping[str, Any], wanted: Sequence[str], source: _Source) -> None:
@@ -318,7 +318,7 @@ def _check_complete(where: str, found: Mapping[str, Any], wanted: Sequence[str],
         raise CorruptModelFileError(f"{where}.{missing[0]} is missing in the file; save the model again")
 
 
-def _made(where: str, make: Callable[[], Any]) -> Any:
+def _construct(where: str, make: Callable[[], Any]) -> Any:
     """Result of ``make``; where its parts do not fit together, an error that names the place."""
     try:
         with np.errstate(all="ignore"):  # what does not come out finite does not fit together
@@ -329,7 +329,7 @@ def _made(where: str, make: Callable[[], Any]) -> Any:
         raise CorruptModelFileError(f"{where} in the file does not fit together: {error}") from error
 
 
-def _revive(made: Any, fitted: Mapping[str, Any]) -> Any:
+def _set_fitted(made: Any, fitted: Mapping[str, Any]) -> Any:
     """An estimator with what it was fitted to."""
     for attribute, content in fitted.items():
         setattr(made, attribute, content)
@@ -342,7 +342,7 @@ def _decode_recipe(value: dict[str, Any], source: _Source, where: str) -> Any:
     if not hasattr(cls, "_stored"):
         raise UnknownModelError(f"the file holds a {value['$recipe']!r}, which this version of prinfold does not know")
     settings = _decode(value["init"], source, where)
-    return _made(where, lambda: cls(**settings))
+    return _construct(where, lambda: cls(**settings))
 
 
 def _check_names(name: str, found: set[str], stored: Kinds | None) -> None:
@@ -393,7 +393,7 @@ def _decode_enum(value: dict[str, Any], _: _Source, where: str) -> Any:
     cls = _classes.get(value["$enum"])
     if cls is None or not issubclass(cls, enum.Enum):
         raise UnknownModelError(f"the file holds a {value['$enum']!r}, which this version of prinfold does not know")
-    return _made(where, lambda: cls[value["member"]])
+    return _construct(where, lambda: cls[value["member"]])
 
 
 _DECODERS: dict[str, Callable[[dict[str, Any], _Source, str], Any]] = {
@@ -418,12 +418,8 @@ def _dump(body: Mapping[str, Any]) -> str:
 
 
 def _digest(body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
-    digest = hashlib.sha256(_dump(body).encode())
-    for name in sorted(each for each in arrays if not each.endswith(_MEASURED)):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+    """The checksum of a model; times are left out, which differ from run to run."""
+    return digest(_dump(body), {name: array for name, array in arrays.items() if not name.endswith(_MEASURED)})
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:

@@ -1,4 +1,4 @@
-"""Numbers and JSON in one safetensors container, with a digest over both."""
+"""Numbers and JSON in one safetensors container, with a checksum over both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prinfold._typing import FloatArray
 def to_container(key: str, body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> bytes:
     """The bytes of a file that holds JSON, under a key that tells its kind, and arrays."""
     text = json.dumps(body, allow_nan=False)
-    return pack(dict(arrays), metadata={key: text, "digest": _digest(text, arrays)})
+    return pack(dict(arrays), metadata={key: text, "digest": digest(text, arrays)})
 
 
 def read_container(key: str, path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
@@ -30,7 +30,7 @@ def read_container(key: str, path: Path) -> tuple[dict[str, Any], dict[str, Floa
         text = metadata[key]
     except (SafetensorError, LookupError, TypeError) as error:
         raise ValueError("it is of another kind, or was cut short") from error
-    if metadata.get("digest") != _digest(text, arrays):
+    if metadata.get("digest") != digest(text, arrays):
         raise ValueError("its digest differs")
     body = json.loads(text)
     if not isinstance(body, dict):
@@ -38,9 +38,11 @@ def read_container(key: str, path: Path) -> tuple[dict[str, Any], dict[str, Floa
     return body, arrays
 
 
-def _digest(text: str, arrays: Mapping[str, FloatArray]) -> str:
+def digest(text: str, arrays: Mapping[str, FloatArray]) -> str:
+    """The checksum (SHA-256) of JSON and arrays, of model files and checkpoints alike."""
     found = hashlib.sha256(text.encode())
     for name in sorted(arrays):
-        found.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
-        found.update(np.ascontiguousarray(arrays[name]).data)
+        array = np.ascontiguousarray(arrays[name])
+        found.update(f"{name}{array.dtype.str}{array.shape}".encode())
+        found.update(array.data)
     return found.hexdigest()

@@ -108,7 +108,7 @@ def describe(folds: Folds) -> Message | None:
     if not found:
         return None
     return Message(
-        f"The surface {' and '.join(found)}: latent coordinates there can mislead.",
+        f"The surface {' and '.join(found)}: latent coordinates there can be misleading.",
         Advice("width", 2, "use a stiffer surface (wider basis functions, such as {})"),
         "another start",
     )

@@ -27,11 +27,11 @@ def surface_starts(X: FloatArray, mesh: Mesh, domain: Domain, n_starts: int) -> 
     """
     if n_starts < 1:
         raise InvalidParameterError(f"n_starts must be at least 1, got {n_starts}.")
-    return Footholds(mesh).starts(np.asarray(X, dtype=float), domain, n_starts)
+    return MeshStarts(mesh).starts(np.asarray(X, dtype=float), domain, n_starts)
 
 
-class Footholds:
-    """A mesh, made ready for many rows to look for places to start from."""
+class MeshStarts:
+    """Starting points of projections onto a surface: the nearest places of a mesh of it to each row."""
 
     def __init__(self, mesh: Mesh) -> None:
         vertices, faces = np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces)

@@ -16,6 +16,8 @@ from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.exceptions import InvalidDataError
 from prinfold.geometry.domain import Domain
 from prinfold.geometry.metric import mesh_volume, second_derivatives, stretch
+from prinfold.validation.settings import check_call, flag
+from prinfold.validation.tables import as_numbers
 
 Jacobian = Callable[[FloatArray], FloatArray]
 _BLOCK_NUMBERS = 2**22
@@ -86,6 +88,7 @@ def graph_roughness(vertices: FloatArray, segments: IntArray) -> Roughness:
     return _make_roughness(float(angles_between(out - middle, middle - back).sum()), mesh_volume(places, ends))
 
 
+@check_call(degrees=flag)
 def angle_sum(tangents: FloatArray, *, degrees: bool = True) -> float:
     """Roughness R of Chang and Ghosh (25): Σ arccos(t·t′ / ‖t‖‖t′‖) over neighbours t, t′.
 
@@ -104,11 +107,15 @@ def angle_sum(tangents: FloatArray, *, degrees: bool = True) -> float:
     float
         The sum of angles.
     """
-    tangents = np.asarray(tangents, dtype=float)
+    tangents = as_numbers("tangents", tangents)
+    if not np.isfinite(tangents).all():
+        raise InvalidDataError("tangents hold NaN or infinity; leave those nodes out.")
     if tangents.ndim < 2 or (tangents.ndim > 2 and tangents.ndim != tangents.shape[-1] + 2):
         raise InvalidDataError(
             f"tangents must be (M, D) for a curve or (n_1, …, n_Q, D, Q) for a grid, got shape {tangents.shape}."
         )
+    if not tangents.size:
+        return 0.0
     grid = tangents[..., None] if tangents.ndim == 2 else tangents
     totals = []
     for axis in range(grid.shape[-1]):
@@ -119,7 +126,8 @@ def angle_sum(tangents: FloatArray, *, degrees: bool = True) -> float:
 
 
 def _line_angle(tangents: FloatArray) -> float:
-    tangents = tangents[np.linalg.norm(tangents, axis=1) > 0]
+    largest = np.abs(tangents).max(axis=1, keepdims=True, initial=0.0)
+    tangents = tangents[largest[:, 0] > 0] / largest[largest[:, 0] > 0]  # so that no square leaves double precision
     return float(angles_between(tangents[:-1], tangents[1:]).sum()) if len(tangents) > 1 else 0.0
 
 

@@ -19,6 +19,7 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.domain import Box, UnitSphere
 from prinfold.geometry.roughness import angles_between
+from prinfold.validation.tables import as_numbers
 
 _MOST_SHEARED_ANGLES = 2
 """Angles up to which all integer matrices with entries −1, 0 and 1 are tried: there are 40 for two, 6960 for three."""
@@ -71,7 +72,7 @@ def align(Z: FloatArray, truth: FloatArray, domain: Any) -> Alignment:
     Alignment
         The coordinates after the symmetry, and their distances from the truth.
     """
-    Z, truth = np.asarray(Z, dtype=float), np.asarray(truth, dtype=float)
+    Z, truth = as_numbers("Z", Z), as_numbers("truth", truth)
     align_in = _ALIGNMENTS.get(type(domain))
     if align_in is None:
         raise InvalidParameterError(

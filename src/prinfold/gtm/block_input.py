@@ -66,7 +66,7 @@ def _warn_about_empty_rows(found: Survey) -> None:
     if found.n_unseen:
         warn_caller(
             f"{found.n_unseen} row(s) have no value in any column, the first being row {found.first_unseen}; "
-            "they teach nothing",
+            "a fit ignores them",
             DegenerateWarning,
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.gtm.node_selection import Part, RowBatch
-from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, GroupWeights, Posterior
+from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, GroupWeights, Posterior
 from prinfold.gtm.softmax import leveled_weights, relative_weights
 from prinfold.rows.rows import Rows, Selection
 
@@ -84,8 +84,11 @@ class Summer(Pass):
 
     def __init__(self, noise: AnyNoise, rows: Rows, nodes: AnyNodes) -> None:
         super().__init__(noise, rows, nodes)
-        self.compiled = None if self.can.compiled is None else self.can.compiled.empty_sums(nodes)
-        self.sums = nodes.empty_sums() if self.compiled is None else self.compiled
+        self._begin()
+
+    def _begin(self) -> None:
+        self.compiled = None if self.can.compiled is None else self.can.compiled.empty_sums(self.nodes)
+        self.sums = self.nodes.empty_sums() if self.compiled is None else self.compiled
 
     def add(self, part: Part | RowBatch) -> None:
         if isinstance(part, RowBatch):
@@ -95,6 +98,11 @@ class Summer(Pass):
             return
         loaded, posterior = self.posterior(part)
         self.sums.add(loaded, self.rows.block_weight(part.rows), posterior, part.near)
+
+    def take_sum(self) -> AnyStatistics:
+        found: AnyStatistics = self.sums.statistics()
+        self._begin()
+        return found
 
 
 class Visitor(Pass):
@@ -127,6 +135,6 @@ class Visitor(Pass):
             self.take(cast(IntArray, batch.rows)[rows], loaded[rows], posterior, batch.near[a:b], self.nodes)
 
 
-def n_entries(parts: Sequence[Part | RowBatch], nodes: AnyNodes) -> int:
-    """About how many responsibilities a pass computes."""
-    return sum(part.n_entries(len(nodes.centers)) for part in parts)
+def entries(parts: Sequence[Part | RowBatch], nodes: AnyNodes) -> list[int]:
+    """About how many responsibilities each part takes."""
+    return [part.n_entries(len(nodes.centers)) for part in parts]

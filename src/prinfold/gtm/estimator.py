@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import explain_misfits
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
@@ -189,7 +189,7 @@ class GTM(LatentGridModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
+    @fit_method
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
         """Learn from more rows: a step of online EM.
 

@@ -107,14 +107,14 @@ class EvidenceModel(gtm.GTMModel):
 
     def begin(self, rows: Rows, parameters: Parameters) -> EvidenceState:
         """State after a first look at the rows, with a weak prior."""
-        return self._look(rows, parameters, FIRST_STRENGTH * parameters.level, Hint())
+        return self._e_step_with_prior(rows, parameters, FIRST_STRENGTH * parameters.level, Hint())
 
     def step(self, rows: Rows, state: EvidenceState, relaxation: float = 1.0) -> EvidenceState:
         """New α and γ, an EM step with them, and the sums under its parameters; steps are not stretched."""
         penalty = self._penalty(self._estimate_prior(state), state)
         with blas_on_one_thread():
             proposed = self.noise.m_step(self.surface, state.statistics, penalty, state.parameters)
-        return self._look(rows, proposed, penalty.strength(proposed.level) * proposed.level, state.hint)
+        return self._e_step_with_prior(rows, proposed, penalty.strength(proposed.level) * proposed.level, state.hint)
 
     def measure(self, state: EvidenceState) -> dict[str, float]:
         """Log evidence per row by the approximate Hessian; log-likelihood, noise, α and γ."""
@@ -128,7 +128,7 @@ class EvidenceModel(gtm.GTMModel):
             "effective": state.bent.effective(alpha),
         }
 
-    def _look(self, rows: Rows, parameters: Parameters, alpha: float, hint: Hint) -> EvidenceState:
+    def _e_step_with_prior(self, rows: Rows, parameters: Parameters, alpha: float, hint: Hint) -> EvidenceState:
         statistics, hint = gtm.e_step(self, rows, parameters, hint)
         bent = curvature_of_sums(self.surface, statistics, parameters, prior_along(alpha, parameters))
         return EvidenceState(parameters, statistics, hint, alpha, bent)

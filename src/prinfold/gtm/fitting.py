@@ -339,7 +339,7 @@ def _em_loop(recipe: Recipe, job: TrainingJob, start: Parameters, *, interrupted
         training.measure,
         rule=Highest() if training.monotone else Last(),
     )
-    return run if recipe.trainer.whole else with_final_pass(run, training, rows)
+    return run if recipe.trainer.whole else with_final_pass(run, partial(training.finish, rows), training.measure)
 
 
 def _refining_loop(recipe: Recipe, jobs: list[TrainingJob], start: Parameters, *, interrupted: bool) -> Loop:

@@ -20,11 +20,11 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import BoundProcess, GaussianProcess
 from prinfold.basis_maps.process_evidence import Spectrum, golden_section_maximum, spectrum
 from prinfold.exceptions import Advice, InvalidParameterError, Message
-from prinfold.gtm.model import GTMModel
-from prinfold.gtm.noise.protocol import in_words
+from prinfold.gtm.model import FittedState, GTMModel
+from prinfold.gtm.noise.protocol import AnyStatistics, Parameters, in_words
 from prinfold.gtm.penalties import PriorPenalty
 from prinfold.gtm.recipe import Recipe, TrainingJob
-from prinfold.gtm.trainers.trainers import Trainer
+from prinfold.gtm.trainers.trainers import AnyTraining, Trainer
 from prinfold.numerics.distances import nearest_squared_distance
 from prinfold.rows.rows import Rows, blas_on_one_thread
 
@@ -147,9 +147,9 @@ class ProcessTrainer:
 
     def training(self, model: GTMModel, seed: RandomState = None) -> TunedModel:
         """The model as the trainer trains it, with the choice of numbers between steps."""
-        inner: Any = self.trainer.training(model, seed)
-        by_evidence = isinstance(inner.penalty, ProcessPrior) and self.process.variance is None
-        tuned = TunedModel(inner, self.tol, self.process.length_scale is None, by_evidence)
+        by_evidence = isinstance(model.penalty, ProcessPrior) and self.process.variance is None
+        inner = self.trainer.training(model, seed)
+        tuned = TunedModel(model, inner, self.tol, self.process.length_scale is None, by_evidence)
         if not (self.whole or tuned.fixed):
             raise InvalidParameterError(
                 Message(
@@ -166,17 +166,17 @@ class TunedState(NamedTuple):
     """The model as its process stands now, the state of its training, and how many steps and choices lie behind."""
 
     model: GTMModel
-    state: Any
+    state: FittedState
     age: int = 0
     choices: int = 0
     settled: bool = False
 
     @property
-    def parameters(self) -> Any:
+    def parameters(self) -> Parameters:
         return self.state.parameters
 
     @property
-    def statistics(self) -> Any:
+    def statistics(self) -> AnyStatistics:
         return self.state.statistics
 
     @property
@@ -190,9 +190,14 @@ class TunedState(NamedTuple):
 
 @dataclass(frozen=True)
 class TunedModel:
-    """A model on a process, whose length scale, variance or both are chosen on the way."""
+    """A model on a process, whose length scale, variance or both are chosen on the way.
+
+    ``training`` is the model as it is trained where both numbers were given; where not, steps see all rows at once, and
+    each choice makes a model of its own.
+    """
 
     model: GTMModel
+    training: AnyTraining
     tol: float
     open_length: bool
     open_variance: bool
@@ -200,16 +205,16 @@ class TunedModel:
     @property
     def monotone(self) -> bool:
         """Whether training never lowers the objective; between two choices it does not."""
-        return self.fixed and self.model.monotone
+        return self.fixed and self.training.monotone
 
     @property
     def fixed(self) -> bool:
         """Whether both numbers were given."""
         return not (self.open_length or self.open_variance)
 
-    def begin(self, rows: Rows, parameters: Any) -> TunedState:
+    def begin(self, rows: Rows, parameters: Parameters) -> TunedState:
         """State after a first look at the rows."""
-        state = self.model.begin(rows, parameters)
+        state = self.training.begin(rows, parameters)
         if not self.fixed and self.model.noise.capabilities.factors is not None:
             raise InvalidParameterError(
                 f"the numbers of a process cannot be found by evidence where there is {in_words(self.model.noise)}; "
@@ -220,11 +225,12 @@ class TunedModel:
 
     def step(self, rows: Rows, tuned: TunedState, relaxation: float = 1.0) -> TunedState:
         """One more EM step, and a choice where a block of them is over or nothing moves any more."""
-        state = tuned.model.step(rows, tuned.state, relaxation)
+        training = self._training(tuned)
+        state = training.step(rows, tuned.state, relaxation)
         after = tuned._replace(state=state, age=tuned.age + 1)
         if tuned.settled:
             return after
-        gain = tuned.model.measure(state)["objective"] - tuned.model.measure(tuned.state)["objective"]
+        gain = training.measure(state)["objective"] - training.measure(tuned.state)["objective"]
         at_rest = abs(gain) < self.tol
         if not at_rest and after.age < _BLOCK:
             return after
@@ -240,12 +246,14 @@ class TunedModel:
     def measure(self, tuned: TunedState) -> dict[str, float]:
         """Entries of the history for a state, with the two numbers under which it was reached."""
         numbers = {"length_scale": _length(tuned.model), "variance": _variance(tuned.model, tuned.parameters)}
-        return tuned.model.measure(tuned.state) | numbers
+        return self._training(tuned).measure(tuned.state) | numbers
 
     def finish(self, rows: Rows, tuned: TunedState) -> TunedState:
         """The state that training ends with."""
-        training: Any = tuned.model  # whose steps do not see all rows
-        return tuned._replace(state=training.finish(rows, tuned.state))
+        return tuned._replace(state=self._training(tuned).finish(rows, tuned.state))
+
+    def _training(self, tuned: TunedState) -> AnyTraining:
+        return self.training if self.fixed else tuned.model
 
     def _shorten_first_length(self, rows: Rows, begun: TunedState) -> TunedState:
         """A start that knows of sharp turns, by a spectral embedding say, is not to lose them to a first length scale.
@@ -263,7 +271,7 @@ class TunedModel:
             model, start = self._carry_over(begun, best)
         return TunedState(model, model.begin(rows, start))
 
-    def _choose(self, tuned: TunedState) -> tuple[GTMModel, Any] | None:
+    def _choose(self, tuned: TunedState) -> tuple[GTMModel, Parameters] | None:
         """A model of higher evidence and the parameters to go on from; None where there is next to nothing to gain."""
         search = self._search(tuned)
         length, variance = _length(tuned.model), _variance(tuned.model, tuned.parameters)
@@ -275,7 +283,7 @@ class TunedModel:
         model, parameters = tuned.model, tuned.parameters
         return _Search(model, *regression(model, parameters, tuned.statistics), parameters, self.open_variance)
 
-    def _carry_over(self, tuned: TunedState, best: ProcessChoice) -> tuple[GTMModel, Any]:
+    def _carry_over(self, tuned: TunedState, best: ProcessChoice) -> tuple[GTMModel, Parameters]:
         """The model of a choice, and the surface so far as one of its own."""
         model, parameters, sums = tuned.model, tuned.parameters, tuned.statistics
         penalty = model.penalty
@@ -287,7 +295,7 @@ class TunedModel:
         carried = replace(parameters, weights=best.surface.fit(nodes, images, _RIDGE * len(nodes)))
         return new, new.noise.m_step(new.surface, sums, penalty, carried)
 
-    def _freedom(self, best: ProcessChoice, sums: Any) -> float:
+    def _freedom(self, best: ProcessChoice, sums: AnyStatistics) -> float:
         """Weights that the data decide, those of the mean among them, of all columns."""
         if self.model.noise.capabilities.cells is None:  # others know nothing of (5.24)
             return 0.0
@@ -296,7 +304,7 @@ class TunedModel:
         return float(n_columns * min(best.freedom + n_free, _MOST_FREEDOM * sums.total))
 
 
-def regression(model: GTMModel, parameters: Any, sums: Any) -> tuple[FloatArray, FloatArray]:
+def regression(model: GTMModel, parameters: Parameters, sums: AnyStatistics) -> tuple[FloatArray, FloatArray]:
     """Mass (K,) and moment (K, D) of a regression in which every column has the noise of the average one.
 
     Where columns were measured differently well, all are taken to be as the best of them is, and of what a column lacks
@@ -326,14 +334,14 @@ class _Search:
     model: GTMModel
     mass: FloatArray
     moment: FloatArray
-    parameters: Any
+    parameters: Parameters
     open_variance: bool
 
     def at(self, log_length: float) -> ProcessChoice:
         """The best that can be had with a length scale."""
         surface, length = self.model.surface, float(np.exp(log_length))
         if length != _length(self.model):
-            surface = _rebound(surface, length)
+            surface = _with_length(surface, length)
         found = spectrum(surface, self.mass, self.moment, self.parameters.level)
         variance = self._best_variance(found) if self.open_variance else _variance(self.model, self.parameters)
         return ProcessChoice(length, variance, surface, found.log_evidence(variance), found.freedom(variance))
@@ -371,7 +379,7 @@ def _length(model: GTMModel) -> float:
     return bound.length
 
 
-def _variance(model: GTMModel, parameters: Any) -> float:
+def _variance(model: GTMModel, parameters: Parameters) -> float:
     """v = 1/(λβ), of whatever penalty."""
     if isinstance(model.penalty, ProcessPrior):
         return 1.0 / model.penalty.prior_precision
@@ -379,7 +387,7 @@ def _variance(model: GTMModel, parameters: Any) -> float:
     return 1.0 / strength if strength > 0 else float(np.finfo(float).max)
 
 
-def _rebound(surface: BasisMap, length: float) -> BasisMap:
+def _with_length(surface: BasisMap, length: float) -> BasisMap:
     """The same process with another length scale."""
     bound: BoundProcess = surface.basis  # type: ignore[assignment]
     return replace(surface, basis=replace(bound.recipe, length_scale=length, pivots=None).bind(surface.latent))

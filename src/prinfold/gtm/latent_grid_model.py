@@ -15,10 +15,10 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import explain_misfits, require_parts
-from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.surface_geometry import SurfaceGeometry
 from prinfold.basis_maps.bases import BASIS, carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import LATENTS
@@ -111,7 +111,7 @@ class LatentGridModel(PrincipalManifold):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
         """Fit the surface by expectation maximisation.
 

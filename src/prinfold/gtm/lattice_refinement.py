@@ -35,7 +35,7 @@ from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, PairedLogDensity, Pa
 from prinfold.latent import LatentSpace, Lattice, Sphere
 from prinfold.latent.base import NO_RESULTANT
 from prinfold.latent.subdivision import Subdivision
-from prinfold.rows.rows import Rows, Selection, cut_for
+from prinfold.rows.rows import Rows, Selection, blas_on_one_thread, cut_for
 
 _WIDE = 2.0
 """Noise deviations between neighbouring points: any wider and their mean would be felt to lie on one of them."""
@@ -159,6 +159,7 @@ def _is_product(latent: LatentSpace) -> bool:
     return bool(latent.axes)
 
 
+@blas_on_one_thread()
 def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | None:
     """Cells and points for a fitted model; None where its nodes are near enough to each other, or are no lattice."""
     surface = model.surface
@@ -278,6 +279,7 @@ def _nearest(latent: Any, Z: FloatArray) -> IntArray:
     return np.asarray(np.ravel_multi_index(tuple(index), latent.shape))
 
 
+@blas_on_one_thread()
 def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callable[[Selection, Pieces], None]) -> None:
     """Hand all rows to ``take``, some at a time and on several threads, with their posterior between the nodes."""
     points, paired = refined.points(rows.table.dtype)

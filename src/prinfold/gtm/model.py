@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import add
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.e_step import Summer, Take, Visitor, n_entries
+from prinfold.gtm.e_step import Summer, Take, Visitor, entries
 from prinfold.gtm.node_selection import Hint, Part, RowBatch, plan, plan_once, whole
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Parameters
 from prinfold.gtm.penalties import Penalty
-from prinfold.rows.rows import Rows, blas_on_one_thread, work_through
+from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
+from prinfold.rows.tree_sums import tree_sum
+
+ROWS_PER_SUM = 256
+"""Rows with every node, or as many responsibilities, that have sums of their own: forming these must cost little."""
 
 _GROWTH = 1.1
 """Factor by which steps are stretched further after each that went well."""
@@ -32,15 +35,12 @@ class GTMModel:
     surface: BasisMap
     noise: AnyNoise
     penalty: Penalty
+    rows_stand_alone: ClassVar[bool] = True
+    """Whether the posterior of a row depends on that row alone."""
 
     @property
     def monotone(self) -> bool:
         """Whether training never lowers the objective."""
-        return True
-
-    @property
-    def rows_stand_alone(self) -> bool:
-        """Whether the posterior of a row depends on that row alone."""
         return True
 
     def begin(self, rows: Rows, parameters: Any) -> Any:
@@ -54,6 +54,10 @@ class GTMModel:
     def measure(self, state: Any) -> dict[str, float]:
         """Entries of the history for a state."""
         return measure(self, state)
+
+    def finish(self, rows: Rows, state: Any) -> Any:
+        """State that training ends with; here every step has seen all rows."""
+        return state
 
     def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
         """Hand all rows to ``take`` with what the posterior says of them; here each stands for itself."""
@@ -129,6 +133,7 @@ def measure(model: GTMModel, state: FittedState) -> dict[str, float]:
     }
 
 
+@blas_on_one_thread()
 def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> tuple[AnyStatistics, Hint]:
     """The sums over all rows, part by part. The full matrix of responsibilities never exists.
 
@@ -138,7 +143,7 @@ def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> t
     if rows.at_hand:
         return _planned_sums(model, rows, nodes, parameters, hint)
     anew = hint.for_new_rows()
-    total = reduce(add, (_planned_sums(model, each, nodes, parameters, anew)[0] for each in rows.portions()))
+    total = tree_sum(_planned_sums(model, each, nodes, parameters, anew)[0] for each in rows.portions())
     return total, hint.without_rows()
 
 
@@ -149,6 +154,7 @@ def _planned_sums(
     return sum_parts(model, rows, nodes, parts), hint
 
 
+@blas_on_one_thread()
 def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> AnyStatistics:
     """The sums over all rows with every node: the dense E-step, to which the planned one is held."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
@@ -157,12 +163,12 @@ def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> AnyStatist
 
 def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch]) -> AnyStatistics:
     """The sums over some parts."""
-    workers = work_through(lambda: Summer(model.noise, rows, nodes), parts, n_entries(parts, nodes))
-    first, *rest = (worker.sums.statistics() for worker in workers)
-    total: AnyStatistics = sum(rest, first)
-    return total
+    least = ROWS_PER_SUM * len(nodes.centers)
+    found: AnyStatistics = sum_through(lambda: Summer(model.noise, rows, nodes), parts, entries(parts, nodes), least)
+    return found
 
 
+@blas_on_one_thread()
 def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) -> None:
     """Hand all rows to ``take``, some at a time and on several threads; each row stands for itself."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
@@ -171,4 +177,4 @@ def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) 
 
 def visit_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch], take: Take) -> None:
     """Hand some parts to ``take``, on several threads."""
-    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, n_entries(parts, nodes))
+    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, sum(entries(parts, nodes)))

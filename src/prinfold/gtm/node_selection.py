@@ -11,7 +11,6 @@ call; groups are then made smaller, in jobs that are large enough to wait for th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,24 +23,23 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.node_bounds import Balls, leading_axes, split_radii
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise
-from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block, threads_allowed
+from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block
 
 LOST = 1e-9
 """Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
 
 _WORTH_IT = 2**22
-"""Rows × nodes from which a pass is worth planning, for each thread, until sweeps pay."""
+"""Rows × nodes from which a pass is worth planning."""
 
 _SWEEP_FROM = 2**24
 _SWEEP_AFTER = 4
 """Rows × nodes, and passes, from which compiled sweeps pay: loading the compiler takes as long as a few passes."""
 
-_COMPILE_ONCE_FROM = 2**28
-_COMPILED = "prinfold.gtm._e_step_jit"
-"""The same of a single pass; where sweeps were loaded before, ``_SWEEP_FROM`` is enough."""
+_COMPILE_ONCE_FROM = 2**26
+"""The same of a single pass."""
 
-_NODES_PER_THREAD = 600
-"""Nodes from which a single pass is worth planning, for each thread that a dense one would have."""
+_NODES_ONCE = 600
+"""Nodes from which a single pass is worth planning."""
 
 _PROBED_ROWS = 32
 _PROMISING_SHARE = 0.1
@@ -56,6 +54,10 @@ _BOUNDS_AT_ONCE = 2**16
 
 _MOST_ROWS = 512
 _ROWS_PER_BATCH = 1024
+_MOST_BATCHES, _MOST_BATCH_ROWS = 256, 8192
+"""A call for each batch is made by the interpreter, for which threads wait: of many rows there are as many batches as
+a large machine has work for, and of very many rows as many as do not fill its caches."""
+
 _BESIDE = 0.005
 _MOST_AXES = 16
 """Axes within which the nodes lie but for this share of their scatter; more of them would not tighten a bound."""
@@ -84,16 +86,20 @@ class Part(NamedTuple):
 
 
 class RowBatch(NamedTuple):
-    """Groups for one sweep: ``rows[cuts[g]:cuts[g + 1]]`` with nodes ``near[near_cuts[g]:near_cuts[g + 1]]``."""
+    """Groups for one sweep: ``rows[cuts[g]:cuts[g + 1]]`` with nodes ``near[near_cuts[g]:near_cuts[g + 1]]``.
+
+    ``n_pairs`` is how many responsibilities it takes.
+    """
 
     rows: Selection
     cuts: IntArray
     near: IntArray
     near_cuts: IntArray
+    n_pairs: int
 
     def n_entries(self, n_nodes: int) -> int:
         """How many responsibilities it takes."""
-        return int(np.diff(self.cuts) @ np.diff(self.near_cuts))
+        return self.n_pairs
 
 
 @dataclass(frozen=True)
@@ -174,27 +180,21 @@ def plan(
 
 def _bound_for(noise: AnyNoise, rows: Rows, n_pairs: int) -> Bound | None:
     """The bound to go by; None where it leaves out little, or rows cannot be picked without reading them all."""
-    # Groups that are computed one by one gain nothing from threads, of which a dense pass makes all; sweeps do.
-    enough = max(_WORTH_IT, min(_WORTH_IT * threads_allowed(), _SWEEP_FROM))
-    return noise.capabilities.bound if n_pairs >= enough and not isinstance(rows.table, np.memmap) else None
+    return noise.capabilities.bound if n_pairs >= _WORTH_IT and not isinstance(rows.table, np.memmap) else None
 
 
 def plan_once(
     surface: BasisMap, noise: AnyNoise, nodes: AnyNodes, rows: Rows, weights: FloatArray
 ) -> Sequence[Part | RowBatch]:
-    """The parts of a single pass, whose groups serve no other, so that it takes more nodes to be worth them.
-
-    Making groups gains little from threads, where a dense pass gains all there is.
-    """
+    """The parts of a single pass, whose groups serve no other, so that it takes more nodes to be worth them."""
     n_nodes = surface.latent.n_nodes
     n_pairs = rows.n_rows * n_nodes
     bound = _bound_for(noise, rows, n_pairs)
-    if bound is None or n_nodes < _NODES_PER_THREAD * threads_allowed():
+    if bound is None or n_nodes < _NODES_ONCE:
         return whole(rows)
     if _share_of_nodes(bound, nodes, rows) > _PROMISING_SHARE:
         return whole(rows)
-    ready = _SWEEP_FROM if _COMPILED in sys.modules else _COMPILE_ONCE_FROM
-    compiled = noise.capabilities.compiled_weights is not None and n_pairs >= ready
+    compiled = noise.capabilities.compiled_weights is not None and n_pairs >= _COMPILE_ONCE_FROM
     return plan(surface, noise, nodes, rows, weights, Hint(None, _SWEEP_AFTER if compiled else 0), compiled)[0]
 
 
@@ -214,7 +214,11 @@ def _dense(noise: AnyNoise, nodes: AnyNodes, rows: Rows, compiled: bool) -> Sequ
         return whole(rows)
     every = np.arange(len(nodes.centers))
     cuts = np.array([0, len(every)])
-    return [RowBatch(part, np.array([0, part.stop - part.start]), every, cuts) for part in rows.slices]
+    sizes = [part.stop - part.start for part in rows.slices]
+    return [
+        RowBatch(part, np.array([0, n]), every, cuts, n * len(every))
+        for part, n in zip(rows.slices, sizes, strict=True)
+    ]
 
 
 def grouped(
@@ -247,11 +251,12 @@ def _parts(groups: RowGroups, near: Near) -> list[Part]:
 
 def _batches(groups: RowGroups, near: Near) -> list[RowBatch]:
     """Groups that follow each other, some at a time."""
-    found = []
+    found, before = [], np.append(0, np.cumsum(np.diff(groups.starts) * np.diff(near.cuts)))
     for some in _runs(groups.starts):
         starts, cuts = (each[some.start : some.stop + 1] for each in (groups.starts, near.cuts))
         rows, nodes = groups.order[starts[0] : starts[-1]], near.nodes[cuts[0] : cuts[-1]]
-        found.append(RowBatch(rows, starts - starts[0], nodes, cuts - cuts[0]))
+        n_pairs = int(before[some.stop] - before[some.start])
+        found.append(RowBatch(rows, starts - starts[0], nodes, cuts - cuts[0], n_pairs))
     return found
 
 
@@ -273,7 +278,7 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
             distance[part] = np.einsum("nd,nd->n", block, block) - 2 * closeness.max(axis=1)
 
     for_each_block(one_block, rows.slices)
-    order: IntArray = np.asarray(np.lexsort((distance, label)), dtype=np.int32 if rows.n_rows < 2**31 else np.int64)
+    order = _sort_by_label(label, distance)
     starts = _cut(label[order])
     n_groups, frame = len(starts) - 1, _axes_of(anchors, fine)
     center, radii = np.empty((n_groups, rows.n_columns)), np.empty((3, n_groups))
@@ -341,18 +346,32 @@ def _anchors(surface: BasisMap, weights: FloatArray, n_rows: int, fine: bool) ->
     return surface.point(surface.latent.refined(max(per_axis, 2)).nodes, weights)
 
 
+def _sort_by_label(label: IntArray, distance: FloatArray) -> IntArray:
+    """(n,) the order of rows by label, and of those with the same one by distance.
+
+    Both go into one whole number, which is sorted ten times as fast as two keys are: no thread can help meanwhile.
+    """
+    bits = distance.view(np.uint32)
+    negative = bits >> 31 == 1  # numbers below zero have the first bit, and the larger the nearer to zero
+    ordered = np.where(negative, ~bits, bits | np.uint32(2**31)).astype(np.uint64)
+    order = np.argsort(label.astype(np.uint64) << np.uint64(32) | ordered)
+    return order.astype(np.int32 if len(order) < 2**31 else np.int64)
+
+
 def _runs(starts: IntArray) -> list[slice]:
-    """Groups that follow each other, about as many rows at a time as a block has."""
+    """Groups that follow each other, about as many rows at a time as a block has; of very many rows, more."""
     n_rows = int(starts[-1])
-    wanted = np.linspace(0, n_rows, max(1, int(np.ceil(n_rows / _ROWS_PER_BATCH))) + 1)
+    at_once = np.clip(n_rows / _MOST_BATCHES, _ROWS_PER_BATCH, _MOST_BATCH_ROWS)
+    wanted = np.linspace(0, n_rows, max(1, int(np.ceil(n_rows / at_once))) + 1)
     return [slice(int(a), int(b)) for a, b in pairwise(np.unique(np.searchsorted(starts, wanted)))]
 
 
 def _cut(label: IntArray) -> IntArray:
     """Where groups begin and end among sorted labels; runs longer than the most are cut evenly."""
     edges = np.flatnonzero(np.r_[True, label[1:] != label[:-1], True])
-    cuts = [
-        np.linspace(a, b, int(np.ceil((b - a) / _MOST_ROWS)) + 1).round().astype(np.intp)[:-1]
-        for a, b in pairwise(edges)
-    ]
-    return np.append(np.concatenate(cuts), len(label))
+    first, length = edges[:-1], np.diff(edges)
+    pieces = -(-length // _MOST_ROWS)
+    which = np.repeat(np.arange(len(first)), pieces)
+    place = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    cuts = (first[which] + place * (length / pieces)[which]).round().astype(np.intp)
+    return np.append(cuts, len(label))

@@ -39,7 +39,7 @@ _ROUNDING = 0.1
 """Loss of a log density to rounding from which a warning is due."""
 
 
-def online_rule(trainer: Any) -> Online:
+def online_rule(trainer: object) -> Online:
     """The step rule of a stream: that of the trainer if it is one, else the usual."""
     return trainer if isinstance(trainer, Online) else Online()
 
@@ -139,8 +139,8 @@ def _warn_about_drift(moved: FloatArray, given: GivenRows, precision: float) -> 
     lost = float(np.finfo(given.table.dtype).eps * (moved @ moved) * precision)
     if lost > _ROUNDING:
         warn_caller(
-            f"rows lie {np.linalg.norm(moved):.3g} from offset_, where this stream began, which is so far beside "
-            f"the noise that rounding in {given.table.dtype} shows; begin a new model, or use float64",
+            f"rows lie {np.linalg.norm(moved):.3g} from offset_, where this stream began. Compared with the noise "
+            f"that is so far that rounding in {given.table.dtype} shows; begin a new model, or use float64",
             DegenerateWarning,
         )
 

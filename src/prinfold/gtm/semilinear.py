@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.file_requirements import require_parts
+from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.exceptions import InvalidParameterError
-from prinfold.files import save, storable
+from prinfold.files import storable
 from prinfold.files.kinds import Kinds, part
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
@@ -33,7 +33,7 @@ def _of_gtm(name: str, words: str) -> Any:
 @gate_verbs
 @fill_parameter_docs
 @storable
-class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstimator):
     """A GTM with straight directions beside its surface, whose coordinates follow the latent ones.
 
     A row is t = y(z) + V f + e: curved along the few latent coordinates z, for which there are nodes, and straight
@@ -73,6 +73,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """
 
     _one_surface: ClassVar[bool] = True
+    _accept_missing: ClassVar[bool] = True
     _stored: ClassVar[Kinds] = {"gtm_": part("GTM", n_features_in_="n_features_in_")}
     _constraints: ClassVar[dict[str, Constraint]] = {
         "gtm": nothing | instance_of(GTM, words="a GTM"),
@@ -274,15 +275,6 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         return self.gtm_.sample(n, random_state=random_state)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`prinfold.load` reads.
-
-        Parameters
-        ----------
-        {path}
-        """
-        save(self, path)
-
     # --------------------------------------------------------------------------------------- plumbing
 
     @property
@@ -297,10 +289,6 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self.feature_names_in_ = fitted.feature_names_in_
             del fitted.feature_names_in_
         self.n_features_in_, self.gtm_ = fitted.n_features_in_, fitted
-
-    def _table(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        return check_table(self, X, reset=False, accept_missing=True)
 
     @property
     def _n_features_out(self) -> int:

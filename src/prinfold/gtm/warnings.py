@@ -61,8 +61,8 @@ def warn_about_empty_rows(table: FloatArray) -> None:
     empty = np.flatnonzero(np.isnan(table).all(axis=1))
     if len(empty):
         warn_caller(
-            f"{len(empty)} row(s) have no value in any column, the first being row {empty[0]}; they teach "
-            "nothing, and all that can be said of them is what the model expects of any row",
+            f"{len(empty)} row(s) have no value in any column, the first being row {empty[0]}; a fit ignores "
+            "them, and results for them are those that the model expects of any row",
             DegenerateWarning,
         )
 

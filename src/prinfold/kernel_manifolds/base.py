@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.base.file_requirements import require_parts
-from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.surface_geometry import SurfaceGeometry
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, part
 from prinfold.geometry.projection_starts import graph_starts
@@ -163,10 +163,6 @@ class KernelManifold(PrincipalManifold):
             # Every projection begins at the finest mesh, which for single rows would take all the time.
             kept=self._model.remembered,
         )
-
-    def _nearest_latent(self, table: FloatArray) -> FloatArray:
-        """Latent coordinates of the nearest points of the surface, UKR's (19)."""
-        return self._nearest(table).latent.astype(table.dtype, copy=False)
 
     def _restore(self) -> None:
         """Rebuild the map, which files do not hold, and refuse parts that do not fit together."""

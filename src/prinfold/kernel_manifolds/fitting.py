@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.unique_rows import Unique, unique_rows, weighted_places
 from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
 from prinfold.kernel_manifolds.base import KernelManifold
@@ -44,7 +44,7 @@ class TrainedKernelManifold(KernelManifold):
     n_neighbors: Any
     candidates_: Any
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the surface.
 

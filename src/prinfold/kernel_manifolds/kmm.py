@@ -23,7 +23,17 @@ from prinfold.kernel_manifolds.starts import STARTS, TSNE_DIMENSIONS
 from prinfold.kernel_manifolds.structure_across import has_structure_across
 from prinfold.loops import DESCENTS
 from prinfold.validation.parameter_docs import fill_parameter_docs
-from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
+from prinfold.validation.settings import (
+    Constraint,
+    check_call,
+    flag,
+    instance_of,
+    integer,
+    nothing,
+    one_of,
+    real,
+    several,
+)
 
 AUTO_STARTS, STRUCTURE_STARTS = ("isomap",), ("tsne",)
 """Embeddings to begin with by default, and where what lies across the surface is structure. For curves one that closes
@@ -299,6 +309,12 @@ class KMM(TrainedKernelManifold):
         )
 
 
+_COUNTS = integer(1) | Constraint(
+    lambda v: len(v) > 0 and all(map(integer(1).test, np.asarray(v).tolist())), "several of them"
+)
+
+
+@check_call(model=nothing | instance_of(KMM, words="a KMM"), dimensions=_COUNTS, n_neighbors=_COUNTS)
 def select_kmm(
     X: Any,
     dimensions: Sequence[int] = (1, 2, 3, 4),

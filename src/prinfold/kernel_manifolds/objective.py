@@ -9,7 +9,7 @@ leaving one out, j = i is not among those that predict row i (Meinicke et al. (8
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from prinfold.kernel_manifolds.objective_sums import DensePass, MassTerm, NearPa
 from prinfold.kernel_manifolds.regression_targets import DataTarget, GramTarget, Target
 from prinfold.numerics.cell_lists import CellList, cut_by_count, sort_into_cells
 from prinfold.numerics.radial_kernels import Profile
-from prinfold.rows.rows import as_rows, work_through
+from prinfold.rows.rows import as_rows, sum_through
 
 __all__ = ["DataTarget", "Evaluation", "GramTarget", "KernelRegression", "MassTerm", "Target", "make_target"]
 
@@ -121,8 +121,8 @@ class KernelRegression:
 def _near_gradient(job: RegressionPass, cells: CellList) -> FloatArray:
     """(n, Q) ∂R/∂X over pairs within reach; the row sums of ``job`` are filled in."""
     parts, most = cut_by_count(cells.counts, _PART_PAIRS)
-    workers = work_through(lambda: NearPass(job, cells, most), parts)
-    return reduce(np.add, (worker.gradient() for worker in workers))
+    sizes = [int(cells.counts[part].sum()) for part in parts]
+    return sum_through(lambda: NearPass(job, cells, most), parts, sizes, len(job.X))
 
 
 def _dense_gradient(job: RegressionPass, loaded: FloatArray, rooms: list[FloatArray]) -> FloatArray:
@@ -138,11 +138,13 @@ def _dense_gradient(job: RegressionPass, loaded: FloatArray, rooms: list[FloatAr
             room = rooms.pop()
         except IndexError:
             room = np.empty(shape)
-        return DensePass(job, loaded, room if room.shape == shape else np.empty(shape))
+        in_use.append(room if room.shape == shape else np.empty(shape))
+        return DensePass(job, loaded, in_use[-1])
 
-    workers = work_through(make, as_rows(job.X, block_rows=block_rows).slices, n * n)
-    rooms.extend(worker.buffers for worker in workers)
-    return reduce(np.add, (worker.gradient() for worker in workers))
+    parts, in_use = as_rows(job.X, block_rows=block_rows).slices, list[FloatArray]()
+    sums = sum_through(make, parts, [(part.stop - part.start) * n for part in parts])
+    rooms.extend(in_use)
+    return np.asarray(2.0 * (job.X * sums[:, -1:] - sums[:, :-1]))
 
 
 def make_target(Y: FloatArray) -> Target:

@@ -130,12 +130,14 @@ class DensePass:
     """
 
     def __init__(self, job: RegressionPass, loaded: FloatArray, buffers: FloatArray) -> None:
-        n, Q = job.X.shape
         self.job, self.loaded, self.buffers = job, loaded, buffers
         self.values = (CompiledValues if job.compiled else PlainValues)(job)
-        self.ends = np.column_stack([job.X, np.ones(n)])
-        self.by_row = np.zeros((n, Q + 1))
-        self.by_column = np.zeros((Q + 1, n))
+        self.ends = np.column_stack([job.X, np.ones(len(job.X))])
+        self._begin()
+
+    def _begin(self) -> None:
+        n, with_one = self.ends.shape
+        self.by_row, self.by_column = np.zeros((n, with_one)), np.zeros((with_one, n))
 
     def add(self, rows: slice) -> None:
         job = self.job
@@ -168,10 +170,11 @@ class DensePass:
                 fit = job.target.fit(k, self.loaded, job.weight, rows, job.alone)
         return fit, level
 
-    def gradient(self) -> FloatArray:
-        """(n, Q) this thread's part, from the two thin products of V with (X, 1)."""
-        sums = self.by_row + self.by_column.T
-        return np.asarray(2.0 * (self.job.X * sums[:, -1:] - sums[:, :-1]))
+    def take_sum(self) -> FloatArray:
+        """(n, Q + 1) the two thin products of V with (X, 1), added up; the gradient is made of those of all."""
+        found = self.by_row + self.by_column.T
+        self._begin()
+        return found
 
 
 class NearPass:
@@ -202,8 +205,10 @@ class NearPass:
             shift = factor * (shift - scale * fit.along)
             near_drift(g, products, factor * scale, shift, *pairs, job.weight, job.X, self.sum)
 
-    def gradient(self) -> FloatArray:
-        return self.sum
+    def take_sum(self) -> FloatArray:
+        """(n, Q) the gradient."""
+        found, self.sum = self.sum, np.zeros(self.job.X.shape)
+        return found
 
 
 def distance_factors(X: FloatArray, offset: float = 0.0, slope: float = 1.0) -> tuple[FloatArray, FloatArray]:

@@ -214,9 +214,6 @@ class UKR(FeatureSpaceManifold):
 
     # ---------------------------------------------------------------------------------------- training
 
-    def _latent_of(self, table: FloatArray) -> FloatArray:
-        return self._nearest_latent(table)
-
     def _collapse(self, table: FloatArray, weight: FloatArray | None) -> Unique:
         # The columns of a kernel matrix belong to its rows: repeats cannot be left out.
         return keep_every_row(table, weight) if self._is_precomputed() else unique_rows(table, weight)

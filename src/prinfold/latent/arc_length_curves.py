@@ -10,7 +10,7 @@ import numpy as np
 from prinfold._typing import FloatArray, Mesh
 from prinfold.geometry.curves import Cells
 from prinfold.geometry.projection import Projection, project_to_surface
-from prinfold.geometry.projection_starts import Footholds
+from prinfold.geometry.projection_starts import MeshStarts
 from prinfold.latent import Branches
 from prinfold.rows.rows import for_each_block
 
@@ -56,7 +56,7 @@ class Strands:
         found = Projection(np.empty((n, 1)), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool))
 
         def one(part: slice) -> None:
-            starts = self._footholds.starts(X[part], self.latent.domain, _N_STARTS)
+            starts = self._mesh_starts.starts(X[part], self.latent.domain, _N_STARTS)
             block = project_to_surface(X[part], self.point, self.jacobian, self.latent.domain, starts, bend=self.bend)
             for whole, rows in zip(found, block, strict=True):
                 whole[part] = rows
@@ -82,5 +82,5 @@ class Strands:
         return Cells(start, end, self.tangents[a], self.tangents[b], width), share - cell, past
 
     @cached_property
-    def _footholds(self) -> Footholds:
-        return Footholds(self.mesh())
+    def _mesh_starts(self) -> MeshStarts:
+        return MeshStarts(self.mesh())

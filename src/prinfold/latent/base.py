@@ -12,6 +12,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Domain
+from prinfold.latent.drawing import Drawing
 
 NO_RESULTANT = 1e-9
 """A mean direction shorter than this points nowhere."""
@@ -153,6 +154,11 @@ class LatentSpace(ABC):
     def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coordinates (n, Q) nearest to embedded points, and (n,) the shortest resultant of any angle."""
         return self.embedding.unembed(E)
+
+    @property
+    def drawing(self) -> Drawing | None:
+        """How the space is drawn; None where there is no one picture of it."""
+        return None
 
     def chart(self, Z: FloatArray) -> FloatArray:
         """(n, ≤ 3) plotting coordinates."""

@@ -12,6 +12,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.intervals import Intervals
 from prinfold.latent.base import LatentSpace, refuse_too_many, unique_edges
+from prinfold.latent.drawing import Strip, widen
 from prinfold.numerics.checked import LARGEST
 
 _FEWEST_NODES = {False: 2, True: 3}
@@ -121,5 +122,33 @@ class Branches(LatentSpace):
     def chart_labels(self) -> tuple[str, ...]:
         return ("arc length",)
 
+    @property
+    def drawing(self) -> BranchDrawing:
+        return BranchDrawing(self)
+
     def _with(self, counts: IntArray) -> Branches:
         return Branches(self.lengths, self.closed, counts, self.gap)
+
+
+@dataclass(frozen=True, eq=False)
+class BranchDrawing:
+    """Branches end to end along one strip."""
+
+    latent: Branches
+    n_lines: tuple[int, ...] = ()
+    box: None = None
+    contour: None = None
+    grid: None = None
+
+    @property
+    def pieces(self) -> Intervals:
+        return self.latent.domain
+
+    def layout(self, flat: bool) -> Strip:
+        return Strip(*widen(float(self.pieces.low[0]), float(self.pieces.high[-1])), self.latent.chart_labels)
+
+    def directions(self, Z: FloatArray) -> FloatArray:
+        return np.broadcast_to([[1.0], [0.0]], (len(Z), 2, 1))
+
+    def spread(self, most: int) -> FloatArray:
+        return self.latent.nodes if self.latent.n_nodes <= most**2 else self.latent.refined(most).nodes

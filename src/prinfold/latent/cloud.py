@@ -15,6 +15,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.region import LogDensity, Region
 from prinfold.latent.base import LatentSpace, edges_of, median_spacing, unique_edges
+from prinfold.latent.drawing import FlatDrawing, KernelContour, cell_middles
 from prinfold.latent.lattice import grid
 from prinfold.latent.points import Points
 from prinfold.numerics.kernel_mixtures import Mixture, WideMixture
@@ -28,6 +29,9 @@ _EXTENT_PROBES = 4096
 
 _HALVINGS = 24
 """How finely the rim of a tiling is found between two nodes of its lattice: to 1e-7 of their distance."""
+
+_N_LINES = 16
+"""Lines drawn across each axis."""
 
 _SMALLEST_REACH = 3.0
 """Bandwidths below which cutting a Gaussian off would show."""
@@ -133,6 +137,22 @@ class Cloud(LatentSpace):
     @property
     def n_columns(self) -> int:
         return int(self.centers.shape[1])
+
+    @property
+    def contour(self) -> KernelContour:
+        """The kernels, and the density on the contour."""
+        return KernelContour(self.centers, self.weight, self.profile, self.threshold, self.bandwidth)
+
+    @property
+    def drawing(self) -> FlatDrawing:
+        lines = (_N_LINES,) * self.n_columns
+        return FlatDrawing(self.domain, self.chart_labels, self._spread, lines, contour=self.contour)
+
+    def _spread(self, most: int) -> FloatArray:
+        """Middles of equal cells, as far as they fall inside."""
+        cells = cell_middles(self.domain.low, self.domain.high, [most] * self.n_columns)
+        inside = cells[self.domain.contains(cells)]
+        return inside if len(inside) else self.nodes
 
     @cached_property
     def _tilings(self) -> dict[tuple[int, ...], Tiles]:

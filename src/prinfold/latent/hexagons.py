@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent.base import LatentSpace, unique_edges
+from prinfold.latent.drawing import FlatDrawing, NodeGrid
 from prinfold.latent.lattice import Lattice
 
 _ROW_HEIGHT = np.sqrt(0.75)
@@ -82,6 +83,10 @@ class Hexagons(Lattice):
     def thinned(self) -> Hexagons:
         across, rows = ((n + 1) // 2 for n in self.shape)
         return Hexagons((across, rows + (rows % 2 if self.periodic[1] else 0)), self.periodic)
+
+    @property
+    def drawing(self) -> FlatDrawing:
+        return replace(super().drawing, grid=NodeGrid(self.shape, self.periodic, hexagonal=True))
 
     @property
     def _grid(self) -> tuple[IntArray, IntArray]:

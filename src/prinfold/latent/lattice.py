@@ -13,6 +13,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
 from prinfold.latent.base import AxisEmbedding, LatentSpace, is_count, refuse_too_many, unique_edges
+from prinfold.latent.drawing import FlatDrawing, NodeGrid, cell_middles
 
 _MOST_FACES = 2**21
 """A lattice has q! simplices per cell; where that makes more than this it has no faces."""
@@ -102,8 +103,17 @@ class Lattice(LatentSpace):
         return AxisEmbedding(self.domain, self.periodic)
 
     @property
+    def drawing(self) -> FlatDrawing:
+        grid = NodeGrid(self.shape, self.periodic)
+        return FlatDrawing(self.domain, self.chart_labels, self._spread, self.shape, box=self.domain, grid=grid)
+
+    @property
     def chart_labels(self) -> tuple[str, ...]:
         return tuple(f"angle {i + 1}" if closed else f"latent {i + 1}" for i, closed in enumerate(self.periodic[:3]))
+
+    def _spread(self, most: int) -> FloatArray:
+        """Middles of equal cells, which keeps them off open edges."""
+        return cell_middles(self.domain.low, self.domain.high, [min(n, most) for n in self.shape])
 
     def _inner(self, axis: int) -> tuple[slice, ...]:
         """All nodes that have a next one along ``axis``."""

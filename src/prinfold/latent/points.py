@@ -12,10 +12,14 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
 from prinfold.latent.base import LatentSpace, edges_of, median_spacing, unique_edges
+from prinfold.latent.drawing import FlatDrawing
 from prinfold.latent.lattice import Lattice, grid
 
 _MOST_TRIANGULATED = 3
 """Latent dimension up to which scattered points are triangulated: the cost explodes with it."""
+
+_N_LINES = 5
+"""Lines drawn across each axis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,3 +89,16 @@ class Points(LatentSpace):
 
     def thinned(self) -> Points:
         return Points(self.coordinates[:: 2**self.n_columns])
+
+    @property
+    def drawing(self) -> FlatDrawing:
+        lines = (_N_LINES,) * self.n_columns
+        return FlatDrawing(self.domain, self.chart_labels, self._spread, lines, box=self.domain)
+
+    def _spread(self, most: int) -> FloatArray:
+        """One node for each cell of a coarse grid."""
+        if self.n_nodes <= most**2:
+            return self.nodes
+        span = np.ptp(self.nodes, axis=0)
+        cell = np.floor((self.nodes - self.nodes.min(axis=0)) / np.where(span > 0, span, 1.0) * (most - 1e-9))
+        return self.nodes[np.sort(np.unique(cell, axis=0, return_index=True)[1])]

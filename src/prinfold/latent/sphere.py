@@ -12,6 +12,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import UnitSphere
 from prinfold.latent.base import LatentSpace, SphereEmbedding, edges_of, is_count, refuse_too_many
+from prinfold.latent.drawing import Plane
 
 
 @dataclass(frozen=True)
@@ -75,3 +76,39 @@ class Sphere(LatentSpace):
     @property
     def chart_labels(self) -> tuple[str, ...]:
         return ("longitude", "height")
+
+    @property
+    def drawing(self) -> SphereDrawing:
+        return SphereDrawing(self)
+
+
+@dataclass(frozen=True, eq=False)
+class SphereDrawing:
+    """The sphere on Lambert's cylinder, unrolled: longitude and height."""
+
+    latent: Sphere
+    n_lines: tuple[int, ...] = (8, 5)
+    box: None = None
+    contour: None = None
+    pieces: None = None
+    grid: None = None
+
+    def layout(self, flat: bool) -> Plane:
+        labels = self.latent.chart_labels
+        return Plane((-np.pi, -1.0), (np.pi, 1.0), (True, False), labels, self.latent.chart, _from_lambert)
+
+    def directions(self, Z: FloatArray) -> FloatArray:
+        """East and north, so that marks keep their true shape where the chart would stretch them towards the poles."""
+        longitude = np.arctan2(Z[:, 1], Z[:, 0])
+        east = np.stack([-np.sin(longitude), np.cos(longitude), np.zeros(len(Z))], axis=1)
+        return np.stack([east, np.cross(Z, east)], axis=1)
+
+    def spread(self, most: int) -> FloatArray:
+        """Nodes, or a new spiral where they are too many."""
+        return self.latent.nodes if self.latent.n_nodes <= most**2 else self.latent.refined(most).nodes
+
+
+def _from_lambert(place: FloatArray) -> FloatArray:
+    longitude, height = place.T
+    radius = np.sqrt(np.maximum(1.0 - height**2, 0.0))
+    return np.stack([radius * np.cos(longitude), radius * np.sin(longitude), height], axis=1)

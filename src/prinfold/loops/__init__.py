@@ -1,8 +1,9 @@
 """Iteration, written once: fixed-point loops, descents, stopping rules, progress."""
 
+from prinfold.loops.bars import write_line
 from prinfold.loops.descent import DESCENTS, Descent
 from prinfold.loops.fixed_point import NOBODY, Iteration, Listeners, Outcome, go_on, run_fixed_point
-from prinfold.loops.progress import Meter, progress_for
+from prinfold.loops.progress import Meter, Working, progress_for
 from prinfold.loops.stopping_rules import (
     Arrived,
     Discrepancy,
@@ -36,7 +37,9 @@ __all__ = [
     "StoppingRule",
     "TrainingLog",
     "Validation",
+    "Working",
     "go_on",
     "progress_for",
     "run_fixed_point",
+    "write_line",
 ]

@@ -1,16 +1,24 @@
-"""Progress on standard error, where ``verbose`` asks for it: a bar, or a line for each iteration."""
+"""Progress of work that takes longer than a moment: bars, lines, and what is being done."""
 
 from __future__ import annotations
 
-import shutil
 import sys
+from threading import Event, Thread
 from time import monotonic
 from typing import Any, Protocol, TextIO
 
+from prinfold.exceptions import quantity
+from prinfold.loops.bars import Bar, bar_for, somebody_looks_on, write_line, write_over
 from prinfold.loops.fixed_point import Iteration
-from prinfold.loops.stopping_rules import StopReason
 
-_BAR_WIDTH = 28
+_SILENT_SECONDS, _REDRAW_SECONDS = 2.0, 0.1
+"""Work that takes no longer shows nothing; a bar is drawn anew so often."""
+
+
+class _Screen:
+    """When a bar was last drawn, so that :class:`Working` keeps out of its way."""
+
+    drawn = float("-inf")
 
 
 class Progress(Protocol):
@@ -22,86 +30,42 @@ class Progress(Protocol):
 
 
 def progress_for(verbose: int, label: str, stream: TextIO | None = None) -> list[Progress]:
-    """Listeners for a verbosity: 0 none, 1 a bar (on a terminal), 2 a line for each iteration."""
-    if not verbose:
-        return []
+    """Listeners for a verbosity: 0 none, 1 a bar (on a terminal or in a notebook), 2 a line for each iteration."""
     stream = stream or sys.stderr
-    if stream is None:  # a program without a console
+    if not verbose or stream is None:  # None is a program without a console
         return []
     if verbose == 1:
-        return [ProgressBar(label, stream)] if stream.isatty() else []
+        return [ProgressBar(label, stream)] if somebody_looks_on(stream) else []
     return [LineLog(label, stream)]
 
 
-_FINISHED_REASONS = {
-    str(reason) for reason in StopReason if reason.name in ("CONVERGED", "REFINED", "GROWN", "CAPPED", "WALKED")
-}
-"""Reasons for stopping after which the bar is drawn full."""
-
-
-_SILENT_SECONDS, _REDRAW_SECONDS = 2.0, 0.1
-"""Work that takes no longer shows nothing; a bar is drawn anew so often."""
-
-
-class Meter:
-    """How much of some work is done, on one line of a terminal; nothing elsewhere, nor for work of two seconds."""
-
-    def __init__(self, label: str, total: float, stream: TextIO | None = None) -> None:
-        self.label, self.total, self.stream = label, max(total, 1.0), stream or sys.stderr
-        self._began = self._drawn = monotonic()
-        self._shown = False
-
-    def __enter__(self) -> Meter:
-        return self
-
-    def tell(self, done: float) -> None:
-        """Say how much is done."""
-        now = monotonic()
-        soon = now - self._began < _SILENT_SECONDS or now - self._drawn < _REDRAW_SECONDS
-        if soon or self.stream is None or not self.stream.isatty():
-            return
-        share = min(done / self.total, 1.0)
-        left = (now - self._began) * (1.0 - share) / share if share > 0 else float("nan")
-        draw_bar(self.stream, self.label, share, f"{100 * share:.0f} %  about {left:.0f} s left")
-        self._drawn, self._shown = now, True
-
-    def __exit__(self, *error: object) -> None:
-        if self._shown:
-            self.stream.write("\r\x1b[K")
-            self.stream.flush()
-
-
-def draw_bar(stream: TextIO, label: str, share: float, words: str) -> None:
-    """Draw a bar in place of the line before."""
-    bar = ("█" * round(_BAR_WIDTH * share)).ljust(_BAR_WIDTH, "░")
-    # A line as wide as the terminal would wrap, and each redrawing would then leave one behind.
-    room = max(shutil.get_terminal_size().columns - 1, 1)
-    stream.write(f"\r{f'{label} {bar} {words}'[:room]}\x1b[K")
-    stream.flush()
-
-
 class ProgressBar:
-    """One line, redrawn in place."""
+    """A bar over the iterations of a training, which leaves behind a line that says how it ended."""
 
     def __init__(self, label: str, stream: TextIO) -> None:
         self.label, self.stream = label, stream
-        self.last: Iteration[Any] | None = None
+        self._bar: Bar | None = None
+        self._iterations = 0
 
     def __call__(self, iteration: Iteration[Any]) -> bool:
-        self.last = iteration
-        self._draw(iteration.index / max(iteration.max_iter, 1), f"{iteration.index}/{iteration.max_iter}")
+        self._iterations = iteration.index
+        now = monotonic()
+        if self._bar is None:
+            self._bar = bar_for(self.label, self.stream)
+        elif now - _Screen.drawn < _REDRAW_SECONDS:
+            return False
+        if self._bar is not None:
+            count = f"{iteration.index}/{iteration.max_iter}"
+            share = iteration.index / max(iteration.max_iter, 1)
+            self._bar.show(share, f"{count}  objective {iteration.measures['objective']:.5g}")
+            _Screen.drawn = now
         return False
 
     def close(self, message: str) -> None:
-        """Leave the line behind with the reason for stopping; a loop that settled is done, however early."""
-        if self.last is not None and message in _FINISHED_REASONS:
-            self._draw(1.0, f"{self.last.index} iterations")
-        self.stream.write(f"\n{self.label} {message}\n")
-        self.stream.flush()
-
-    def _draw(self, done: float, count: str) -> None:
-        objective = self.last.measures["objective"] if self.last else float("nan")
-        draw_bar(self.stream, self.label, done, f"{count}  objective {objective:.5g}")
+        """Take the bar away, and say after how many iterations training ended and why."""
+        if self._bar is not None:
+            self._bar.close()
+        write_line(self.stream, f"{self.label}: {quantity(self._iterations, 'iteration')}. {message}")
 
 
 class LineLog:
@@ -118,3 +82,61 @@ class LineLog:
     def close(self, message: str) -> None:
         """Write the reason for stopping."""
         self.stream.write(f"{self.label} {message}\n")
+
+
+class Meter:
+    """A bar over work whose amount is known; nothing for the first two seconds, nor where nobody looks on."""
+
+    def __init__(self, label: str, total: float, stream: TextIO | None = None) -> None:
+        self.label, self.total, self.stream = label, max(total, 1.0), stream or sys.stderr
+        self._began = monotonic()
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Meter:
+        return self
+
+    def tell(self, done: float) -> None:
+        """Say how much is done."""
+        now = monotonic()
+        if now - self._began < _SILENT_SECONDS or now - _Screen.drawn < _REDRAW_SECONDS:
+            return
+        if self._bar is None and somebody_looks_on(self.stream):
+            self._bar = bar_for(self.label, self.stream)
+        if self._bar is not None:
+            share = min(done / self.total, 1.0)
+            left = (now - self._began) * (1.0 - share) / share if share > 0 else float("nan")
+            self._bar.show(share, f"{100 * share:.0f} %, about {left:.0f} s left")
+            _Screen.drawn = now
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+class Working:
+    """A line that says what is being done and for how long, while no bar says more; taken away at the end."""
+
+    def __init__(self, label: str, stream: TextIO | None = None) -> None:
+        self.label, self.stream = label, stream or sys.stderr
+        self._shown, self._done = False, Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Working:
+        if somebody_looks_on(self.stream):
+            self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        began = monotonic()
+        while not self._done.wait(_SILENT_SECONDS / 4):
+            now = monotonic()
+            if now - began >= _SILENT_SECONDS and now - _Screen.drawn >= _SILENT_SECONDS:
+                write_over(self.stream, f"{self.label} … {now - began:.0f} s")
+                self._shown = True
+
+    def __exit__(self, *error: object) -> None:
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._shown:
+            write_over(self.stream, "")

@@ -23,16 +23,16 @@ class StopReason(Enum):
 
     CONVERGED = "The objective changed by less than tol."
     REFINED = "The objective settled; then the nodes were doubled, and a few more iterations followed."
-    ARRIVED = "Every row has come to rest."
+    ARRIVED = "No row moves any more."
     NOISE = "The error has come down to the level of the noise."
-    GROWN = "The line has come to rest with as many segments as were called for."
-    CAPPED = "The line has come to rest with the most segments that it may have; the rule asks for more."
-    WALKED = "The walk has come to its ends, or round to its beginning."
-    SCHEDULE = "The schedule of the training has come to its end."
+    GROWN = "The line has converged with as many segments as the rule asks for."
+    CAPPED = "The line has converged with the most segments allowed; the rule asks for more."
+    WALKED = "The walk has reached both ends of the curve, or its own beginning."
+    SCHEDULE = "All steps of the training schedule are done."
     STALLED = "The objective has not risen by tol for ten iterations."
-    VALIDATION = "The error of rows held out has stopped falling."
+    VALIDATION = "The error of held-out rows has stopped falling."
     PLATEAU = (
-        "What lies across the surface is structure, not noise; further steps hardly helped rows held out of a trial."
+        "What lies off the surface is structure, not noise; further steps hardly improved the error of held-out rows."
     )
     MAX_ITER = "The iteration limit max_iter was reached before the objective settled."
     CALLBACK = "A callback asked to stop."
@@ -67,6 +67,7 @@ _PLAIN = {
 """Sentences that name settings or methods, said without."""
 
 _AFTER = {
+    "REFINED": "Converged after {}, the last of them with more nodes",
     "CAPPED": "Stopped after {} with the most segments allowed",
     "SCHEDULE": "Finished the schedule of {}",
     "STALLED": "No further gain after {}",

@@ -40,7 +40,7 @@ class LoopProgress(NamedTuple):
     reason: StopReason | None = None
 
 
-class _StoredStage(NamedTuple):
+class StoredStage(NamedTuple):
     """A stage as it is in the file: JSON, and its arrays."""
 
     body: dict[str, Any]
@@ -65,7 +65,7 @@ class TrainingLog:
         stored = self.stages[number] if number < len(self.stages) else None
         return Stage(self, number, begun, self._restored(stored, begun, first))
 
-    def _restored(self, stored: _StoredStage | None, begun: Any, first: Mapping[str, float]) -> LoopProgress | None:
+    def _restored(self, stored: StoredStage | None, begun: Any, first: Mapping[str, float]) -> LoopProgress | None:
         if stored is None:
             return None
         try:
@@ -94,7 +94,7 @@ class TrainingLog:
         """Write how far a stage has come; while training goes on, unless it is to ``wait``."""
         snapshot = Snapshot(begun)
         body = {"progress": snapshot.pack(tuple(progress))}
-        self.stages = [*self.stages[:number], _StoredStage(body, snapshot.arrays)]
+        self.stages = [*self.stages[:number], StoredStage(body, snapshot.arrays)]
         self._writer.write(pack_stages(self.identity, self.stages), wait=wait)
         self._written = monotonic()
 
@@ -162,13 +162,13 @@ class _PackedFile(NamedTuple):
         return to_container(_KEY, self.body, self.arrays)
 
 
-def pack_stages(identity: Mapping[str, Any], stages: Sequence[_StoredStage]) -> _PackedFile:
+def pack_stages(identity: Mapping[str, Any], stages: Sequence[StoredStage]) -> _PackedFile:
     """The file of some stages of a training."""
     arrays = {f"{i}.{name}": each for i, stage in enumerate(stages) for name, each in stage.arrays.items()}
     return _PackedFile({"format": _FORMAT, **identity, "stages": [stage.body for stage in stages]}, arrays)
 
 
-def read_stages(path: Path, identity: Mapping[str, Any]) -> list[_StoredStage]:
+def read_stages(path: Path, identity: Mapping[str, Any]) -> list[StoredStage]:
     """The stages in a file of the same training; none where there is no file yet."""
     if not path.exists():
         return []
@@ -178,7 +178,7 @@ def read_stages(path: Path, identity: Mapping[str, Any]) -> list[_StoredStage]:
     for name, array in arrays.items():
         number, _, own = name.partition(".")
         apart[int(number)][own] = array
-    return [_StoredStage(stage, own) for stage, own in zip(body["stages"], apart, strict=True)]
+    return [StoredStage(stage, own) for stage, own in zip(body["stages"], apart, strict=True)]
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prinfold.latent import Lattice
-
 _LONGEST = 70
 
 
@@ -62,7 +60,8 @@ def _fitted_value(model: Any, name: str) -> str:
 
 def _nodes(model: Any) -> str:
     latent = model.latent_
-    return " × ".join(map(str, latent.shape)) if isinstance(latent, Lattice) else str(latent.n_nodes)
+    grid = None if latent.drawing is None else latent.drawing.grid
+    return " × ".join(map(str, grid.shape)) if grid else str(latent.n_nodes)
 
 
 def _basis(model: Any) -> str:

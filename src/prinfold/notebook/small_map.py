@@ -11,9 +11,9 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import PrinfoldError
+from prinfold.latent.drawing import LatentLayout
 from prinfold.plot.data.surfaces import limits, log_factor
-from prinfold.plot.inputs import lanes
-from prinfold.plot.layouts import LatentLayout, Plane, Ring, Strip, layout_of
+from prinfold.plot.inputs import lanes, layout_of
 
 _SIZE, _MARGIN = 200.0, 6.0
 _CELLS = 28
@@ -30,7 +30,7 @@ def small_map(model: Any) -> str:
     """The magnification as shading, and rows, or how much of them each node stands for; empty where nothing is kept."""
     try:
         places, layout = _places(model), layout_of(model.latent_)
-        if places is None or not isinstance(layout, Plane | Strip | Ring):
+        if places is None or layout.depth > 2:
             return ""
         return _draw(model, layout, *places)
     except PrinfoldError:  # a model of several maps has none to show
@@ -40,9 +40,11 @@ def small_map(model: Any) -> str:
 def _draw(model: Any, layout: LatentLayout, Z: FloatArray, weight: FloatArray | None) -> str:
     low, high = _bounds(layout)
     span = high - low
-    width = _SIZE
-    height = _SIZE * float(np.clip(span[1] / span[0], 0.4, 1.6)) if isinstance(layout, Plane) else _SIZE
-    height = 0.3 * _SIZE if isinstance(layout, Strip) else height
+    width = height = _SIZE
+    if layout.plane is not None:
+        height *= float(np.clip(span[1] / span[0], 0.4, 1.6))
+    elif not _is_ring(layout):
+        height *= 0.3
     spread = lanes(Z, None) if Z.shape[1] == 1 and weight is None else np.full(len(Z), 0.5)
     xy = (layout.place(Z, spread) - low) / span * [width, -height] + [_MARGIN, height + _MARGIN]
     frame = f'viewBox="0 0 {width + 2 * _MARGIN:g} {height + 2 * _MARGIN:g}" width="{width + 2 * _MARGIN:g}"'
@@ -68,17 +70,21 @@ def _places(model: Any) -> tuple[FloatArray, FloatArray | None] | None:
 
 
 def _bounds(layout: LatentLayout) -> tuple[FloatArray, FloatArray]:
-    if isinstance(layout, Plane):
-        return np.array(layout.low), np.array(layout.high)
-    if isinstance(layout, Strip):
-        return np.array([layout.low, 0.0]), np.array([layout.high, 1.0])
-    return np.array([-1.0, -1.0]), np.array([1.0, 1.0])
+    if layout.plane is not None:
+        return np.array(layout.plane.low), np.array(layout.plane.high)
+    if layout.axis is None or layout.axis.closed:
+        return np.array([-1.0, -1.0]), np.array([1.0, 1.0])
+    return np.array([layout.axis.low, 0.0]), np.array([layout.axis.high, 1.0])
+
+
+def _is_ring(layout: LatentLayout) -> bool:
+    return layout.axis is not None and layout.axis.closed
 
 
 def _field(model: Any, layout: LatentLayout, width: float, height: float) -> str:
     """The log magnification as a picture of one pixel for each cell, smoothed when it is drawn."""
     kernels = getattr(model, "embedding_", ())
-    cells = None if isinstance(layout, Ring) or len(kernels) > _MOST_KERNELS else layout.cells(_CELLS)
+    cells = None if _is_ring(layout) or len(kernels) > _MOST_KERNELS else layout.cells(_CELLS)
     if cells is None:
         return ""
     value = log_factor(model, cells.Z).reshape(cells.shape)[::-1]

@@ -136,6 +136,8 @@ class Gaussian:
     reach: float = inf
     name: str = "gaussian"
     width: ClassVar[float] = 1.0
+    power: ClassVar[int] = 0
+    """None: a Gaussian is the limit of powers."""
 
     def value(self, s: FloatArray) -> FloatArray:
         k = np.exp(-0.5 * s)

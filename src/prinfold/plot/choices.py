@@ -55,7 +55,7 @@ def choice(choice: Any, along: str | None = None, *, values: str = "score", ax: 
     if shown.others:
         heading = ", ".join(shown.others)
         style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title=heading, title_fontsize=9)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading=f"Candidates by their {values}; the ring marks the one chosen")
 
 
 def _ring(on: Any, shown: ChoiceLines) -> None:

@@ -48,7 +48,7 @@ def comparison_front(comparison: Any, *, ax: Axes | None = None) -> Axes:
     on.set_xlim(left=0)
     on.set(xlabel="roughness: turning or bending in all", ylabel="held-out error")
     style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Methods by held-out error and roughness")
 
 
 def _draw_method(on: Any, shown: Front, x: FloatArray, name: str, index: int) -> None:

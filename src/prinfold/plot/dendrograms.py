@@ -69,7 +69,7 @@ def dendrogram(
     on.set(xlabel="pseudotime", yticks=[], ylim=(float(layout.lane.min()) - 0.6, float(layout.lane.max()) + 0.6))
     on.set_xlim(-0.02 * reach, 1.1 * reach)
     on.spines["left"].set_visible(False)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Branches by pseudotime")
 
 
 def _name_leaves(ax: Any, rooted: Any, layout: Any) -> None:

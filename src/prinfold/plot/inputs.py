@@ -14,11 +14,31 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.base.pipeline_steps import linear_form, undo
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, PrinfoldError
 from prinfold.latent import LatentSpace
+from prinfold.latent.drawing import Drawing, LatentLayout
 from prinfold.rows.rows import dense
 from prinfold.validation.refusals import column_labels, refuse_containers, refuse_dates, refuse_text
 
 _MOST_CLASSES = 60
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+
+
+def drawing_of(latent: LatentSpace) -> Drawing:
+    """How a latent space is drawn; an error where it does not say."""
+    if latent.drawing is None and not latent.charts:
+        raise InvalidParameterError(
+            f"a latent space of kind {type(latent).__name__} does not say how it is drawn; give the class a property "
+            "drawing, such as prinfold.latent.drawing.FlatDrawing"
+        )
+    if latent.drawing is None:
+        raise InvalidParameterError(
+            "a mixture has several maps; draw them all with plot.mixture, or one of them, model.component(j)"
+        )
+    return latent.drawing
+
+
+def layout_of(latent: LatentSpace, *, flat: bool = False) -> LatentLayout:
+    """The layout of a latent space on paper; ``flat`` keeps to the first two axes of three or more."""
+    return drawing_of(latent).layout(flat)
 
 
 @dataclass(frozen=True)

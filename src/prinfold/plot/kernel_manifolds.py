@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.latent.drawing import LatentLayout
 from prinfold.plot import style
 from prinfold.plot.data.kernel_manifolds import (
-    cloud_of,
     contour_segments,
     density_curve,
     density_field,
-    level,
+    latent_level,
     mosaic,
     start_comparison,
 )
-from prinfold.plot.inputs import FittedSurface, RowClasses, lanes, row_marks
-from prinfold.plot.layouts import LatentLayout, Plane, layout_of
+from prinfold.plot.inputs import FittedSurface, RowClasses, lanes, layout_of, row_marks
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     else:
         on.set(xticks=[], xlabel="")
     style.legend(on)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Embeddings to start from, by their error")
 
 
 @fill_parameter_docs
@@ -109,14 +108,14 @@ def latent_density(
     matplotlib.axes.Axes
     """
     fitted = FittedSurface.of(model)
-    latent = cloud_of(fitted)
+    latent, level = fitted.latent, latent_level(fitted)
     Z = np.asarray(fitted.model.embedding_, dtype=float) if X is None else fitted.coordinates(X)
     groups, numbers = row_marks(labels, values, len(Z))
     layout = layout_of(latent, flat=ax is not None and not style.is_solid(ax))
     on = style.axes_for(ax, layout.depth, (6.4, 3.4) if latent.n_columns == 1 else (6.4, 5.2))
     filled = None
     if latent.n_columns == 1:
-        place = _draw_curve(on, fitted, Z, groups)
+        place = _draw_curve(on, fitted, level, Z, groups)
     else:
         style.frame(on, layout)
         place = layout.place(Z, np.zeros(len(Z)))
@@ -128,7 +127,7 @@ def latent_density(
         style.scale_bar(on, scale, value_name)
     if filled is not None:
         style.scale_bar(on, filled, "latent density", factors=True, top=scale is not None)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Density of the latent points; the contour bounds the map")
 
 
 @fill_parameter_docs
@@ -155,7 +154,7 @@ def images(model: Any, shape: Any = None, *, n: int = 15, cmap: Any = "gray_r", 
     """
     fitted = FittedSurface.of(model)
     found, layout = mosaic(fitted, shape, n), layout_of(fitted.latent)
-    flat = not isinstance(layout, Plane)
+    flat = layout.plane is None
     height, width = found.pixels.shape
     on = style.axes_for(ax, 2, (8.0, 1.6) if flat else (6.6, float(np.clip(6.4 * height / width, 2.0, 9.0)) + 0.3))
     left, right, bottom, top = found.extent
@@ -173,7 +172,7 @@ def images(model: Any, shape: Any = None, *, n: int = 15, cmap: Any = "gray_r", 
     on.tick_params(length=0)
     if flat:
         on.set_yticks([])
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="The surface as images, at evenly spaced places of the map")
 
 
 # ------------------------------------------------------------------------------------------------ how to draw
@@ -187,17 +186,17 @@ def _draw_shade(ax: Any, fitted: FittedSurface, layout: LatentLayout, resolution
     field = density_field(fitted, layout, resolution)
     if field is None:
         return None
-    style.lines(ax, list(contour_segments(cloud_of(fitted), resolution)), colors=style.SOFT, linewidths=0.9, zorder=1)
+    style.lines(ax, list(contour_segments(fitted.latent, resolution)), colors=style.SOFT, linewidths=0.9, zorder=1)
     return style.draw_field(ax, field)
 
 
-def _draw_curve(ax: Any, fitted: FittedSurface, Z: FloatArray, groups: RowClasses | None) -> FloatArray:
+def _draw_curve(ax: Any, fitted: FittedSurface, level: float, Z: FloatArray, groups: RowClasses | None) -> FloatArray:
     """The density over one axis, shaded where the domain is; returns places of the latent points in a band below."""
     z, density = density_curve(fitted)
-    at, top = level(fitted), float(density.max())
-    ax.fill_between(z, 0.0, density, where=density >= at, color="#dfe3e8", lw=0, zorder=0)
+    top = float(density.max())
+    ax.fill_between(z, 0.0, density, where=density >= level, color="#dfe3e8", lw=0, zorder=0)
     ax.plot(z, density, color=style.INK, lw=1.5, zorder=2)
-    ax.axhline(at, color=style.SOFT, lw=0.9, ls=(0, (4, 3)), label="threshold", zorder=1)
+    ax.axhline(level, color=style.SOFT, lw=0.9, ls=(0, (4, 3)), label="threshold", zorder=1)
     ax.axhline(0.0, color=style.PALE, lw=0.8, zorder=1)
     ax.set(xlim=(z[0], z[-1]), ylim=(-_BAND * top * 1.1, 1.05 * top), xlabel="latent 1", ylabel="latent density")
     ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top])

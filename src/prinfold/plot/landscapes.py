@@ -9,6 +9,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import LatentSpace
+from prinfold.latent.drawing import LatentLayout
 from prinfold.plot import style
 from prinfold.plot.data.landscapes import (
     KINDS,
@@ -21,8 +22,7 @@ from prinfold.plot.data.landscapes import (
     node_values,
 )
 from prinfold.plot.data.surfaces import limits, node_field
-from prinfold.plot.inputs import FittedSurface
-from prinfold.plot.layouts import LatentLayout, Plane, Ring, layout_of
+from prinfold.plot.inputs import FittedSurface, layout_of
 from prinfold.plot.maps import _curve_axis, _reach, _size
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
@@ -130,12 +130,12 @@ def _draw_plane(
 def _color_nodes(ax: Any, layout: LatentLayout, latent: LatentSpace, color: FloatArray, known: Any) -> None:
     """Cells of a lattice, or dots where the nodes are none; nodes that know nothing are left out."""
     channels = [node_field(latent, np.where(known, part, np.nan)) for part in (*color.T, known.astype(float))]
-    if channels[0] is not None and isinstance(layout, Plane):
+    if channels[0] is not None and layout.plane is not None:
         image = np.stack([each.value for each in channels if each is not None], axis=2)
         image[..., :3] = np.nan_to_num(image[..., :3], nan=1.0)
         image[..., 3] = np.nan_to_num(image[..., 3], nan=0.0)
         field = channels[0]
-        reach = _reach(field.x, layout, 0), _reach(field.y, layout, 1)
+        reach = _reach(field.x, layout.plane, 0), _reach(field.y, layout.plane, 1)
         ends = (*(float(end(field.x)) for end in (np.min, np.max)), *(float(end(field.y)) for end in (np.min, np.max)))
         look: dict[str, Any] = {"origin": "lower", "interpolation": "antialiased", "aspect": ax.get_aspect()}
         ax.imshow(between_nodes(image), extent=ends, zorder=0, **look)
@@ -161,7 +161,7 @@ def _draw_curve(ax: Any, layout: LatentLayout, shown: ShownLandscape, show: Any,
     _curve_axis(ax, layout)
     order = np.argsort(shown.latent.nodes[:, 0])
     z = shown.latent.nodes[order, 0]
-    if isinstance(layout, Ring):  # round a circle the line comes back to its beginning
+    if layout.axis is not None and layout.axis.closed:  # round a circle the line comes back to its beginning
         order, z = np.append(order, order[0]), np.append(z, z[0] + 2.0 * np.pi)
     if shown.names and not (isinstance(show, str) and show == "mass"):
         found: Any = shown.landscape

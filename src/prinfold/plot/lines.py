@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray, Mesh
-from prinfold.latent import Cloud, LatentSpace, Lattice
+from prinfold.latent import Cloud, LatentSpace
 from prinfold.latent.cloud import clip_mesh
+from prinfold.latent.drawing import Plane
 from prinfold.latent.occupied import has_open_corners, occupied_region
-from prinfold.plot.inputs import FittedSurface
-from prinfold.plot.layouts import Plane, layout_of
+from prinfold.plot.inputs import FittedSurface, drawing_of
 
 
 def wires(
@@ -25,15 +25,16 @@ def wires(
     """
     if fitted.latent.charts:
         return [line for each in fitted.model.maps_ for line in wires(replace(fitted, model=each), most, resolution)]
-    latent, layout = fitted.latent, layout_of(fitted.latent)
+    latent, drawing = fitted.latent, drawing_of(fitted.latent)
     if latent.dimension == 1:
         return _pieces(fitted)
-    if not isinstance(layout, Plane) or layout.invert is None:
+    layout = drawing.layout(flat=False).plane
+    if layout is None or layout.invert is None:
         ends = fitted.points(latent.nodes)
         return list(ends[latent.edges])
     lines = []
     for axis in range(2):
-        at = _levels(layout, axis, _line_counts(latent, layout)[axis], most)
+        at = _levels(layout, axis, drawing.n_lines[axis], most)
         along = np.linspace(layout.low[1 - axis], layout.high[1 - axis], resolution)
         for level in at:
             place = np.empty((resolution, 2))
@@ -56,20 +57,11 @@ def _pieces(fitted: FittedSurface) -> list[FloatArray]:
     return np.split(vertices, np.flatnonzero(~joined[:-1]) + 1) if len(order) else [fitted.points(fitted.latent.nodes)]
 
 
-def _line_counts(latent: LatentSpace, layout: Plane) -> tuple[int, ...]:
-    """Numbers of lines to draw across each axis."""
-    if isinstance(latent, Lattice):
-        return latent.shape
-    return (16, 16) if isinstance(latent, Cloud) else tuple(8 if closed else 5 for closed in layout.periodic)
-
-
 def _inside_runs(latent: LatentSpace, Z: FloatArray) -> list[FloatArray]:
     """The parts of a line of latent coordinates that lie in the domain, two coordinates or more each."""
-    if not isinstance(latent, Cloud):
-        return [latent.domain.retract(Z)]
     inside = latent.domain.contains(Z)
     runs = np.split(np.arange(len(Z)), np.flatnonzero(np.diff(inside)) + 1)
-    return [Z[run] for run in runs if len(run) > 1 and inside[run[0]]]
+    return [latent.domain.retract(Z[run]) for run in runs if len(run) > 1 and inside[run[0]]]
 
 
 def _levels(layout: Plane, axis: int, count: int, most: int) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, quantity
+from prinfold.latent.drawing import LatentLayout, Plane
 from prinfold.plot import style
 from prinfold.plot.data.surfaces import (
     Field,
@@ -21,10 +22,10 @@ from prinfold.plot.data.surfaces import (
     node_folds,
     repeat_over_seams,
     row_posterior,
+    smooth_field,
     stretch_ellipses,
 )
-from prinfold.plot.inputs import FittedSurface, lanes, row_marks
-from prinfold.plot.layouts import LatentLayout, Plane, Ring, Strip, layout_of
+from prinfold.plot.inputs import FittedSurface, lanes, layout_of, row_marks
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
     field = magnification_field(fitted.model, layout, resolution)
     if field is None:
         value = log_factor(fitted.model, latent.nodes)
-        style.scale_bar(on, _node_colors(on, fitted, layout, value, limits(value)), words, factors=True)
+        style.scale_bar(on, _node_colors(on, fitted, layout, value, limits(value), smooth=True), words, factors=True)
         return style.finish(on, settle=ax is None, heading=heading)
     style.scale_bar(on, style.draw_field(on, field), words, factors=True)
     if ellipses:
@@ -214,14 +215,14 @@ def folds(model: Any, *, ax: Axes | None = None) -> Axes:
         )
     else:
         style.frame(on, layout)
-        bar = style.scale_bar(on, _node_colors(on, fitted, layout, angle, (0.0, top)), words)
+        bar = style.scale_bar(on, _node_colors(on, fitted, layout, angle, (0.0, top), smooth=True), words)
         bar.ax.yaxis.set_major_formatter("{x:.0f}°")
         place = layout.place(latent.nodes[found.folded], np.full(int(found.folded.sum()), 0.5))
         style.dots(on, place, s=26, marker="x", c=style.SIGNAL, linewidths=1.3, label="folded")
     if found.folded.any():
         style.legend(on)
-    else:
-        style.title(on, "no folds")
+    n = int(np.count_nonzero(found.folded))
+    style.title(on, f"Folded at {quantity(n, 'node')}" if n else "No folds")
     return style.finish(on, settle=ax is None)
 
 
@@ -256,12 +257,13 @@ def _layout(fitted: FittedSurface, ax: Axes | None) -> LatentLayout:
 
 def _size(layout: LatentLayout) -> tuple[float, float]:
     """Inches that suit the shape of a layout."""
-    if isinstance(layout, Strip):
-        return 6.4, 2.6
-    if isinstance(layout, Plane):
-        ratio = float(np.clip(layout.span[1] / layout.span[0], 0.3, 1.2))
+    if layout.plane is not None:
+        across, up = layout.plane.span
+        ratio = float(np.clip(up / across, 0.3, 1.2))
         return (6.4, 5.2 * ratio + 0.35) if ratio > 0.6 else (7.6, 7.0 * ratio + 1.0)
-    return (5.4, 5.4) if isinstance(layout, Ring) else (6.4, 5.4)
+    if layout.axis is not None:
+        return (5.4, 5.4) if layout.axis.closed else (6.4, 2.6)
+    return 6.4, 5.4
 
 
 # ------------------------------------------------------------------------------------------------ how to draw
@@ -275,7 +277,7 @@ def _draw_nodes(ax: Any, layout: LatentLayout, fitted: FittedSurface) -> None:
 
 def _repeat_at_seam(layout: LatentLayout, place: FloatArray) -> FloatArray:
     """Places, and again those at a seam on the other side of it."""
-    if not isinstance(layout, Plane):
+    if layout.plane is None:
         return place
     copy, shift = repeat_over_seams(layout, place, _SEAM_WIDTH)
     return np.asarray(place[copy] + shift)
@@ -291,12 +293,19 @@ def _join_modes(
 
 
 def _node_colors(
-    ax: Any, fitted: FittedSurface, layout: LatentLayout, value: FloatArray, ends: tuple[float, float]
+    ax: Any,
+    fitted: FittedSurface,
+    layout: LatentLayout,
+    value: FloatArray,
+    ends: tuple[float, float],
+    *,
+    smooth: bool = False,
 ) -> Any:
-    """Nodes by colour: as cells where they are a lattice of two axes, else as dots."""
-    field = node_field(fitted.latent, value) if isinstance(layout, Plane) else None
-    if field is not None and isinstance(layout, Plane):
-        ax.set(xlim=_reach(field.x, layout, 0), ylim=_reach(field.y, layout, 1))
+    """Nodes by colour: as cells, or smoothly, where they are a lattice of two axes, else as dots."""
+    field = None if layout.plane is None else node_field(fitted.latent, value)
+    if field is not None and layout.plane is not None:
+        ax.set(xlim=_reach(field.x, layout.plane, 0), ylim=_reach(field.y, layout.plane, 1))
+        field = smooth_field(field) if smooth else field
         return style.draw_field(ax, field, ends=ends, cmap=style.DEEP)
     nodes = fitted.latent.nodes
     place = layout.place(nodes, np.full(len(nodes), 0.5))
@@ -323,11 +332,10 @@ def _draw_ellipses(ax: Any, fitted: FittedSurface, layout: LatentLayout) -> None
 
 def _curve_axis(ax: Any, layout: LatentLayout) -> None:
     """A horizontal axis for the coordinate of a curve."""
-    if isinstance(layout, Ring):
+    assert layout.axis is not None
+    if layout.axis.closed:
         style.angle_ticks(ax.xaxis)
-        ax.set_xlim(-np.pi, np.pi)
-    elif isinstance(layout, Strip):
-        ax.set_xlim(layout.low, layout.high)
+    ax.set_xlim(layout.axis.low, layout.axis.high)
     ax.set_xlabel(layout.labels[0])
 
 

@@ -212,4 +212,4 @@ def _add_legends(
     if values is not None:
         scale = ScalarMappable(Normalize(*limits(values)), "viridis")
         style.scale_bar(on, scale, value_name, top=ends is not None, width=slim)
-    return style.finish(on, settle=settle)
+    return style.finish(on, settle=settle, heading="The maps, each with the rows that belong to it")

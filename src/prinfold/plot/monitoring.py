@@ -61,7 +61,7 @@ def monitor(
     if found.log:
         on.set_yscale("log")
     style.legend(on)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Rows in turn, and the limit for an alarm")
 
 
 def _draw_chart(ax: Any, at: Any, found: ControlChart, show_model: bool) -> None:
@@ -103,7 +103,7 @@ def contributions(model: Any, X: Any, *, part: str = "off", ax: Axes | None = No
     found = contribution_bars(model, X, part)
     on = style.axes_for(ax, 2, (7.6, 3.0))
     _draw_bars(on, found)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="What each column adds to the alarm")
 
 
 def _draw_bars(ax: Any, found: ContributionBars) -> None:

@@ -83,4 +83,4 @@ def ridge(
         ylim=(low[1], high[1]),
         aspect="equal",
     )
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Ridges of the density, shaded by density")

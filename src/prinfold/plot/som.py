@@ -68,7 +68,7 @@ def u_matrix(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None =
     if X is not None:
         _mark_winners(on, fitted, X, labels, cells.nodes)
     style.scale_bar(on, shade, "distance between neighbours")
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="U-matrix: distance between neighbouring nodes")
 
 
 def _mark_winners(on: Any, fitted: FittedSurface, X: Any, labels: Any, place: Any) -> None:

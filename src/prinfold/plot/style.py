@@ -9,9 +9,9 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import MissingExtraError
 from prinfold.files.atomic import readable
+from prinfold.latent.drawing import CurveAxis, LatentLayout, Plane
 from prinfold.plot.data.surfaces import Field, limits, round_factors
 from prinfold.plot.inputs import RowClasses
-from prinfold.plot.layouts import LatentLayout, Plane, Ring, Strip
 
 try:
     import matplotlib  # noqa: F401, ICN001
@@ -81,12 +81,17 @@ def finish(ax: Any, *, settle: bool, heading: str = "") -> Axes:
     """Return the axes; a figure of our own gets its heading, and its layout is computed first."""
     if settle:
         if heading:
-            ax.figure.suptitle(plain_text(heading), x=0.01, ha="left", fontsize=10.5, color=INK)
+            heading_over(ax.figure, heading)
         # One pass takes the axes for wider than their aspect leaves them, and labels would be cut off on saving.
         for _ in range(_LAYOUT_PASSES):
             ax.figure.get_layout_engine().execute(ax.figure)
     finished: Axes = ax
     return finished
+
+
+def heading_over(figure: Any, words: str) -> None:
+    """A heading over the left edge of a whole figure."""
+    figure.suptitle(plain_text(words), x=0.01, ha="left", fontsize=10.5, color=INK)
 
 
 def is_solid(ax: Axes | None) -> bool:
@@ -148,22 +153,28 @@ def title(ax: Any, words: str) -> None:
 
 def frame(ax: Any, layout: LatentLayout) -> None:
     """Axes, limits and labels of a layout."""
-    if isinstance(layout, Plane):
-        _frame_plane(ax, layout)
-    elif isinstance(layout, Strip):
-        margin = 0.02 * (layout.high - layout.low)
-        ax.set(xlim=(layout.low - margin, layout.high + margin), ylim=(0.0, 1.0), yticks=[], xlabel=layout.labels[0])
-        ax.spines["left"].set_visible(False)
-    elif isinstance(layout, Ring):
-        ax.set(xlim=(-1.22, 1.22), ylim=(-1.22, 1.22), aspect="equal", xticks=[], yticks=[])
-        for spine in ax.spines.values():
-            spine.set_visible(False)
-        for angle, words in ((0.0, "0"), (0.5 * np.pi, "π/2"), (np.pi, "±π"), (-0.5 * np.pi, "−π/2")):
-            ax.text(1.1 * np.cos(angle), 1.1 * np.sin(angle), words, ha="center", va="center", size=8.5, color=SOFT)
-        ax.text(0.0, 0.0, layout.labels[0], ha="center", va="center", size=9.5, color=INK)
+    if layout.plane is not None:
+        _frame_plane(ax, layout.plane)
+    elif layout.axis is not None:
+        _frame_curve(ax, layout.axis, layout.labels[0])
     else:
         ax.set(xlabel=layout.labels[0], ylabel=layout.labels[1], zlabel=layout.labels[2])
         box(ax, (1.0, 1.0, 1.0))
+
+
+def _frame_curve(ax: Any, axis: CurveAxis, words: str) -> None:
+    """A strip, or a ring where the axis is closed."""
+    if axis.closed:
+        ax.set(xlim=(-1.22, 1.22), ylim=(-1.22, 1.22), aspect="equal", xticks=[], yticks=[])
+        for spine in ax.spines.values():
+            spine.set_visible(False)
+        for angle, tick in ((0.0, "0"), (0.5 * np.pi, "π/2"), (np.pi, "±π"), (-0.5 * np.pi, "−π/2")):
+            ax.text(1.1 * np.cos(angle), 1.1 * np.sin(angle), tick, ha="center", va="center", size=8.5, color=SOFT)
+        ax.text(0.0, 0.0, words, ha="center", va="center", size=9.5, color=INK)
+    else:
+        margin = 0.02 * (axis.high - axis.low)
+        ax.set(xlim=(axis.low - margin, axis.high + margin), ylim=(0.0, 1.0), yticks=[], xlabel=words)
+        ax.spines["left"].set_visible(False)
 
 
 def box(ax: Any, sides: tuple[float, ...]) -> None:
@@ -237,7 +248,7 @@ def scale_bar(
 # --------------------------------------------------------------------------------------------------- points
 
 
-_SOLID_AREA = 0.45
+_SOLID_AREA = 0.3
 """Area of a marker in space relative to one on paper: rows in front of a surface must not bury it."""
 
 
@@ -282,7 +293,7 @@ def draw_rows(ax: Any, place: FloatArray, groups: RowClasses | None, values: Flo
     common: dict[str, Any] = {
         "linewidths": 0.0 if solid else 0.4 if area > 10 else 0.25,
         "edgecolors": "white",
-        "alpha": 0.6 if solid else None,
+        "alpha": 0.5 if solid else None,
         "zorder": 3,
         "clip_on": False,
     }
@@ -346,8 +357,8 @@ def legend(ax: Any, **options: Any) -> None:
 
 def draw_joins(ax: Any, layout: LatentLayout, start: FloatArray, end: FloatArray) -> None:
     """Lines from mean to mode, the short way round, with a diamond at the mode."""
-    if isinstance(layout, Plane):
-        step = layout.difference(end, start)
+    if layout.plane is not None:
+        step = layout.plane.difference(end, start)
         seam = (np.abs(start + step - end) > 1e-9).any(axis=1)
         # A line over the seam leaves on one side and comes in on the other.
         segments = np.concatenate([np.stack([start, start + step], 1), np.stack([end - step, end], 1)[seam]])

@@ -122,7 +122,7 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     """
     curve = training_course(model)
     on = style.axes_for(ax, 2, (6.4, 3.6))
-    iteration = np.arange(len(curve.objective))
+    iteration = curve.first + np.arange(len(curve.objective))
     mark: dict[str, Any] = {"marker": "o", "ms": 3.0} if len(iteration) < 12 else {}
     on.plot(iteration, curve.objective, color=style.ACCENT, lw=1.8, label="objective", **mark, zorder=3)
     if curve.log_likelihood is not None:
@@ -130,9 +130,9 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
         on.plot(
             iteration, curve.log_likelihood, color=style.PALETTE[5], lw=1.4, ls=dash, label="log-likelihood", zorder=2
         )
-    last = max(len(iteration) - 1, 1)
+    last = curve.first + max(len(iteration) - 1, 1)
     words = "objective" if curve.log_likelihood is None else "per row, natural log"
-    on.set(xlabel="iteration", ylabel=words, xlim=(0, last))
+    on.set(xlabel="iteration", ylabel=words, xlim=(curve.first, last))
     on.xaxis.get_major_locator().set_params(integer=True)
     handles, names = on.get_legend_handles_labels()
     if curve.noise is not None:
@@ -189,7 +189,7 @@ def selection(model: Any, *, ax: Axes | None = None) -> Axes:
     on.set(xlabel="roughness of the surface", ylabel="held-out squared distance")
     on.set(xscale=style.scale_of(shown.roughness), yscale=style.scale_of(shown.error))
     style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="clamping", title_fontsize=9)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Error and roughness, by clamping")
 
 
 @fill_parameter_docs
@@ -219,7 +219,7 @@ def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
     on.set(xlabel="latent dimension", ylabel="residual per row", yscale=style.scale_of(every))
     on.set_xticks(sorted({int(d) for line in shown.lines for d in line.dimensions}))
     style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="neighbours", title_fontsize=9)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Residual by latent dimension")
 
 
 @fill_parameter_docs

@@ -49,7 +49,7 @@ def along(model: Any, X: Any = None, *, most: int = 24, ax: Axes | None = None) 
         n_columns, z = len(names), fitted.coordinates(X)[:, 0]
         on.set_ylim(n_columns + 0.9, 0)
         on.vlines(z, n_columns + 0.15, n_columns + 0.75, color=style.INK, lw=0.5, alpha=0.5)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Columns along the curve, each from its lowest to its highest")
 
 
 @fill_parameter_docs
@@ -74,7 +74,7 @@ def gene_curves(tests: Any, *, most: int = 40, ax: Axes | None = None) -> Axes:
     found = gene_levels(tests, most)
     on = _draw_levels(ax, found.places, found.level, [tests.names[j] for j in found.order])
     on.set_xlabel("pseudotime")
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="Genes along the lineage, each from its lowest to its highest")
 
 
 def _draw_levels(ax: Axes | None, places: FloatArray, level: FloatArray, names: list[str]) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
+from prinfold.latent.drawing import LatentLayout
 from prinfold.plot import style
 from prinfold.plot.data.surfaces import choose_view, repeat_over_seams
 from prinfold.plot.data.uncertainties import (
@@ -21,7 +22,6 @@ from prinfold.plot.data.uncertainties import (
     tube,
 )
 from prinfold.plot.inputs import FittedSurface, lanes, numbers_of, row_marks
-from prinfold.plot.layouts import LatentLayout
 from prinfold.plot.lines import wires
 from prinfold.plot.maps import _layout, _size
 from prinfold.plot.surfaces import _filled_rows, _frame
@@ -77,7 +77,7 @@ def uncertainty(
     else:
         _draw(on, layout, posterior_ellipses(fitted, spread, place[spread.chosen], scale), list(colors))
     style.draw_rows(on, place, groups, None)
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="How sure the places of rows on the map are")
 
 
 @fill_parameter_docs
@@ -131,7 +131,7 @@ def surface_band(
         Z = fitted.coordinates(X)
         place = layout.place(Z, np.full(len(Z), 0.5))
         style.dots(on, place, s=5, c=style.SIGNAL, linewidths=0, alpha=0.6, zorder=3, label="rows")
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="How sure the surface is")
 
 
 def _draw_tube(
@@ -153,7 +153,7 @@ def _draw_tube(
     reach = 0.5 * discs.width[:, None]
     every = [*seen, discs.center - reach, discs.center + reach, *([] if rows is None else [view(rows)])]
     _frame(on, view, np.concatenate(every))
-    return style.finish(on, settle=ax is None)
+    return style.finish(on, settle=ax is None, heading="How sure the surface is")
 
 
 def _draw(

@@ -5,18 +5,19 @@ model (17) s is the clamping α and b = (D − αQ)/(D − Q), so that the varia
 is. In the earlier one (16) s = α and b = α + γ.
 
 A clamping has three verbs: ``first`` gives (s, b) to begin with, ``update`` the noise that maximises the expected
-log-likelihood for given weighted squares of the residuals, and ``stretched`` a longer step of the same kind.
+log-likelihood for given weighted squares of the residuals, and ``extrapolate`` a longer step of the same kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.gtm.noise.protocol import Precision
 
 _BISECTIONS = 60
 _LOOKS = 129
@@ -43,21 +44,25 @@ class TangentMoments(NamedTuple):
 class Shape(NamedTuple):
     """Precision β and the factors (s, b); numbers, or arrays over the nodes."""
 
-    precision: Any
-    along: Any
-    across: Any
+    precision: Precision
+    along: Precision
+    across: Precision
+
+
+Factors: TypeAlias = tuple[Precision, Precision]
+"""The factors (s, b)."""
 
 
 class Clamping(Protocol):
     """The verbs of a clamping; see the head of this file."""
 
-    def first(self) -> tuple[float, float]:
+    def first(self) -> Factors:
         """(s, b) to begin with."""
 
-    def update(self, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
-        """The best noise; ``tie`` is what the weight penalty multiplies β/2 by, ``old`` the noise before."""
+    def update(self, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
+        """The best noise; ``tie`` is what the weight penalty multiplies β/2 by, ``before`` the precision so far."""
 
-    def extrapolate(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
+    def extrapolate(self, old: Factors, new: Factors, factor: float) -> Factors:
         """(s, b) ``factor`` times as far from ``old`` as ``new``."""
 
 
@@ -70,23 +75,23 @@ class Fixed:
     by_total: bool = False
     """Whether β is taken from the residuals in all directions alike, as the GTM takes it."""
 
-    def first(self) -> tuple[float, float]:
+    def first(self) -> Factors:
         return self.s, self.b
 
-    def update(self, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
+    def update(self, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
         """1/β = (Σ r‖d‖²/b + (1/s − 1/b) Σ r‖Eᵀd‖²)/(N D), with the penalty's share added."""
         whole, tangential = float(moments.square.sum()), float(moments.tangential.sum())
         error = whole if self.by_total else whole / self.b + (1 / self.s - 1 / self.b) * tangential
         n_values = float(moments.mass.sum()) * moments.n_columns
         return Shape(_precision(n_values, error + tie, floor), self.s, self.b)
 
-    def extrapolate(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
+    def extrapolate(self, old: Factors, new: Factors, factor: float) -> Factors:
         return new
 
 
 def unified_covariance(clamping: float, n_columns: int, dimension: int, by_total: bool = False) -> Fixed:
     """The unified covariance (17) for a clamping α in (0, D/Q)."""
-    return Fixed(clamping, _across(clamping, n_columns, dimension), by_total)
+    return Fixed(clamping, float(_across(clamping, n_columns, dimension)), by_total)
 
 
 def early(clamping: float, amplification: float, by_total: bool = False) -> Fixed:
@@ -103,40 +108,40 @@ class Learned:
 
     n_columns: int
     dimension: int
-    pooling: Callable[[Learned, TangentMoments, float, float, Any], Shape]
+    pooling: Callable[[Learned, TangentMoments, float, float, Precision], Shape]
 
-    def first(self) -> tuple[float, float]:
+    def first(self) -> Factors:
         return 1.0, 1.0
 
-    def update(self, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
-        return self.pooling(self, moments, tie, floor, old)
+    def update(self, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
+        return self.pooling(self, moments, tie, floor, before)
 
-    def extrapolate(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
+    def extrapolate(self, old: Factors, new: Factors, factor: float) -> Factors:
         """The share αQ/D of the variance that lies along the surface, by its log odds."""
         before, after = (self._log_odds(along) for along in (old[0], new[0]))
         share = 1.0 / (1.0 + np.exp(-(before + factor * (after - before))))
         along = np.clip(share, _EDGE, 1 - _EDGE) * self.n_columns / self.dimension
         return _plain(along), _plain(self.across(along))
 
-    def across(self, along: Any) -> Any:
+    def across(self, along: Precision) -> Precision:
         """b that belongs to s."""
         return _across(along, self.n_columns, self.dimension)
 
-    def _log_odds(self, along: Any) -> Any:
+    def _log_odds(self, along: Precision) -> FloatArray:
         share = np.clip(np.asarray(along) * self.dimension / self.n_columns, _EDGE, 1 - _EDGE)
-        return np.log(share) - np.log1p(-share)
+        return np.asarray(np.log(share) - np.log1p(-share))
 
 
-def share_both(learned: Learned, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
+def share_both(learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
     """One α and one β for all nodes: 1/β = V₁/(N D), α = D V₂/(Q V₁) where no penalty is tied to β."""
     freedom = _freedom(moments)
     n_along, n_across = (part.sum(keepdims=True) for part in freedom)
     tangential, whole = moments.tangential.sum(keepdims=True), moments.square.sum(keepdims=True)
     found = _joint(learned, n_along, n_across, tangential, whole - tangential, np.array([tie]), floor)
-    return Shape(*(float(part[0]) for part in found))
+    return Shape(*(float(np.ravel(part)[0]) for part in found))
 
 
-def share_neither(learned: Learned, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
+def share_neither(learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
     """α and β of each node's own, by the same closed form.
 
     A node without rows has nothing to learn from, and one with a single row would close in on it, so that all see a
@@ -147,18 +152,18 @@ def share_neither(learned: Learned, moments: TangentMoments, tie: float, floor: 
     return _joint(learned, *freedom, *squares, ties, floor)
 
 
-def share_noise(learned: Learned, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
+def share_noise(learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
     """α of each node's own and one β: the corrected cubic (34) and (33) in turn, each the best for the other."""
     freedom, (tangential, normal) = _with_borrowed(moments)
     n_values = float(sum(part.sum() for part in freedom))
-    precision = float(np.mean(old.precision))
+    precision = float(np.mean(before))
     along: FloatArray = np.ones(len(moments.mass))
     for _ in range(_ALTERNATIONS):
-        before = precision
+        last = precision
         along = _cubic(learned, *freedom, tangential, normal, precision)
         error = float((tangential / along + normal / learned.across(along)).sum())
         precision = _precision(n_values, error + tie, floor)
-        if abs(precision - before) <= 1e-10 * before:  # the next EM step goes on from here in any case
+        if abs(precision - last) <= 1e-10 * last:  # the next EM step goes on from here in any case
             break
     return Shape(precision, along, learned.across(along))
 
@@ -265,7 +270,7 @@ def _highest(
     return np.asarray(largest / (1 + np.exp(-0.5 * (low + high))))
 
 
-def _across(along: Any, n_columns: int, dimension: int) -> Any:
+def _across(along: Precision, n_columns: int, dimension: int) -> Precision:
     return (n_columns - along * dimension) / (n_columns - dimension)
 
 
@@ -277,5 +282,5 @@ def _ratio(square: FloatArray, count: FloatArray, floor: float) -> FloatArray:
     return np.maximum(square / np.where(count > 0, count, 1.0), floor)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Precision) -> Precision:
     return float(value) if np.ndim(value) == 0 else value

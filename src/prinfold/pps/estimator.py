@@ -162,7 +162,7 @@ class PPS(LatentGridModel):
         **LatentGridModel._constraints,
         "clamping": real(0, above=True) | one_of((*LEARNED, "select")),
         "amplification": nothing | real(0),
-        "trainer": one_of(pps.WAYS),
+        "trainer": one_of(pps.PPS_STEPS),
     }
     _checks: ClassVar[tuple[Check, ...]] = (_warn_about_no_directions_across,)
     # Blocks of several layers are half as long: two threads then have room in the cache.
@@ -236,7 +236,7 @@ class PPS(LatentGridModel):
         own: dict[str, Any] = {"make_model": self._make_model, "fit": self._fit_oriented, "attributes": pps_attributes}
         if self.clamping == "select":
             self._refuse_amplification()
-            return self._twin(clamping=1.0)._recipe(places, fit=partial(self._fit_selected, places))
+            return self._with_clamping(clamping=1.0)._recipe(places, fit=partial(self._fit_selected, places))
         return plain_recipe(self, self._make_noise, self._given_penalty(), places, **(own | parts))
 
     def _fit_selected(self, places: FloatArray | None, recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
@@ -255,7 +255,7 @@ class PPS(LatentGridModel):
             return fit_map(recipe, job, run)
         found = self._select(job, places)
         attributes = partial(pps_attributes, selection=found)
-        chosen = self._twin(found.clamping, found.strength)._recipe(places, attributes=attributes)
+        chosen = self._with_clamping(found.clamping, found.strength)._recipe(places, attributes=attributes)
         return chosen.fit(chosen, make_job(chosen, latent, job.rows), run)
 
     def _select(self, job: TrainingJob, places: FloatArray | None) -> Selection:
@@ -265,7 +265,7 @@ class PPS(LatentGridModel):
         fixed = {"nodes": latent, "latent": None, "basis": job.basis, "random_state": seed, "verbose": 0}
 
         def learn(clamping: float, strength: float, rows: IntArray) -> PPS:
-            model = self._twin(clamping, strength, **fixed)
+            model = self._with_clamping(clamping, strength, **fixed)
             weight = None if job.rows.weight is None else job.rows.weight[rows]
             recipe = model._recipe(None if places is None else places[rows])
             model._train(recipe, assemble(recipe, job.rows.table[rows], weight))
@@ -275,7 +275,7 @@ class PPS(LatentGridModel):
         clampings = candidates(job.rows.n_columns, latent.dimension)
         return compare(learn, job.rows, split(job.rows, rng), clampings, strengths, own)
 
-    def _twin(self, clamping: float, strength: float | None = None, **changes: Any) -> Self:
+    def _with_clamping(self, clamping: float, strength: float | None = None, **changes: Any) -> Self:
         """The same settings with a clamping and a regularisation given."""
         if strength is not None and self.prior_precision:
             changes["prior_precision"] = strength
@@ -289,7 +289,7 @@ class PPS(LatentGridModel):
             return fit_map(recipe, job, run)
         if self.clamping in PER_NODE:
             recipe = replace(recipe, most_doublings=0)
-        return fit_map(recipe, job, run) if job.model.way.published else fit_from_gtm(recipe, job, run)
+        return fit_map(recipe, job, run) if job.model.steps.published else fit_from_gtm(recipe, job, run)
 
     def _make_noise(self, surface: BasisMap, spread: ColumnSpread) -> AnyNoise:
         dimension, n_columns = surface.latent.dimension, spread.n_columns
@@ -300,7 +300,7 @@ class PPS(LatentGridModel):
     def _make_model(self, surface: BasisMap, noise: AnyNoise, penalty: Penalty) -> gtm.GTMModel:
         if not isinstance(noise, OrientedNoise):
             return gtm.GTMModel(surface, noise, penalty)
-        return pps.PPSModel(surface, noise, penalty, pps.WAYS[self.trainer])
+        return pps.PPSModel(surface, noise, penalty, pps.PPS_STEPS[self.trainer])
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         """By what was fitted: parameters may have been set to something else since."""
@@ -321,7 +321,7 @@ class PPS(LatentGridModel):
         if isinstance(clamping, str):
             self._refuse_amplification()
             return clampings.Learned(n_columns, dimension, LEARNED[clamping])
-        by_total = pps.WAYS[self.trainer].published  # the GTM's own noise goes with the GTM's own step
+        by_total = pps.PPS_STEPS[self.trainer].published  # the GTM's own noise goes with the GTM's own step
         if self.amplification is not None:
             return clampings.early(float(clamping), float(self.amplification), by_total)
         if clamping >= n_columns / dimension:

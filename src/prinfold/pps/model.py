@@ -1,7 +1,7 @@
 """Probabilistic principal surfaces: the GTM with noise that differs along and across the surface.
 
-The noise turns with the surface, so that no M-step in closed form exists for the weights. ``WAYS`` names three ways to
-train all the same:
+The noise turns with the surface, so that no M-step in closed form exists for the weights. ``PPS_STEPS`` names three
+ways to train all the same:
 
 - ``"gtm"``: the GTM's M-step for the weights, which ignores that the noise is oriented, then the best noise for them.
   The objective may fall for a while; where it is not back within ten steps, the best surface was the one before;
@@ -51,7 +51,7 @@ _CG_TOL = 0.1
 the products and gained nothing, and what rounding does to a long run of them can be seen in the result."""
 
 
-class Way(NamedTuple):
+class PPSSteps(NamedTuple):
     """A way to train: its step, whether that is the published one, and whether it needs sums for the gradient.
 
     The published step may lower the objective, and what it comes to last is kept.
@@ -67,17 +67,17 @@ class PPSModel(gtm.GTMModel):
     """A GTM whose noise is oriented, and the way it is trained."""
 
     noise: OrientedNoise | OrientedCells
-    way: Way
+    steps: PPSSteps
 
     @property
     def monotone(self) -> bool:
-        return not self.way.published
+        return not self.steps.published
 
     def begin(self, rows: Rows, parameters: Any) -> Any:
         return _after(self, rows, parameters, Hint())
 
     def step(self, rows: Rows, state: Any, relaxation: float = 1.0) -> Any:
-        return state if state.settled else self.way.step(self, rows, state, relaxation)
+        return state if state.settled else self.steps.step(self, rows, state, relaxation)
 
     def measure(self, state: Any) -> dict[str, float]:
         return gtm.measure(self, state) | {"clamping": float(np.mean(state.parameters.along))}
@@ -138,10 +138,10 @@ def gradient_step(model: PPSModel, rows: Rows, state: PPSState, relaxation: floa
     return state._replace(settled=True)
 
 
-WAYS = {
-    "gtm": Way(gtm_step),
-    "gem": Way(gradient_step, crossed=True),
-    "paper": Way(paper_step, published=True),
+PPS_STEPS = {
+    "gtm": PPSSteps(gtm_step),
+    "gem": PPSSteps(gradient_step, crossed=True),
+    "paper": PPSSteps(paper_step, published=True),
 }
 """Ways to train, by name."""
 
@@ -157,7 +157,7 @@ def _lowest(model: PPSModel, state: PPSState) -> float:
 
 
 def _after(model: PPSModel, rows: Rows, parameters: OrientedParameters, hint: Hint, stretch: float = 1.0) -> PPSState:
-    wanted = replace(model, noise=replace(model.noise, crossed=model.way.crossed))
+    wanted = replace(model, noise=replace(model.noise, crossed=model.steps.crossed))
     statistics, hint = gtm.e_step(wanted, rows, parameters, hint)
     return PPSState(parameters, statistics, hint, stretch)  # type: ignore[arg-type]
 

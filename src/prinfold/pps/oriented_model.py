@@ -150,7 +150,7 @@ class OrientedModel:
         """
         moments = self.moments(surface, sums, new.weights, old.weights)
         tie = penalty.tie(surface.roughness(new.weights))
-        precision, along, across = self.clamping.update(moments, tie, self.floor, old)
+        precision, along, across = self.clamping.update(moments, tie, self.floor, old.precision)
         return self._make_parameters(new.weights, precision, along, across)
 
     def moments(self, surface: BasisMap, sums: OrientedStatistics, new: FloatArray, old: FloatArray) -> TangentMoments:

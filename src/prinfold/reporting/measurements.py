@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
-from prinfold.base.nearest_point import over_all_columns
+from prinfold.base.surface_geometry import over_all_columns
 from prinfold.exceptions import PrinfoldError, UnsupportedInputError
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.metrics import continuity, trustworthiness
@@ -165,12 +165,12 @@ def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[C
         rows, surface = cells[known, part], there[known, part]
         spread = float(np.sum((rows - rows.mean(axis=0)) ** 2)) if known.any() else 0.0
         share = 1.0 - float(np.sum((rows - surface) ** 2)) / spread if spread > 0 else np.nan
-        words = _hits(rows, surface) if column.levels and known.any() else ""
+        words = _level_accuracy(rows, surface) if column.levels and known.any() else ""
         found.append(ColumnKept(column.name, j, share, bool(column.levels), words))
     return found
 
 
-def _hits(rows: FloatArray, surface: FloatArray) -> str:
+def _level_accuracy(rows: FloatArray, surface: FloatArray) -> str:
     """Share of rows whose likeliest level is their own, and the share of the commonest level."""
     if rows.shape[1] == 1:  # two levels are told by the share of the second
         rows, surface = (np.hstack([1.0 - each, each]) for each in (rows, surface))

@@ -69,13 +69,13 @@ class Picture:
 RECIPES: dict[str, FigureRecipe] = {
     "map": FigureRecipe(
         "map",
-        "Each row at its place on the map. The shading is the magnification: strong where the surface is stretched, so "
-        "that rows on either side of a strong seam are farther apart than they look.",
+        "Each row at its place on the map. The shading is the magnification factor: dark where the surface is "
+        "stretched, so that rows on either side of a dark band are farther apart than they look.",
         lambda asked: True,
         lambda asked: _map(asked, **asked.marks),
-        "Each row at its place along the curve; across it rows only keep apart. The shading is the magnification: "
-        "strong where the curve is stretched.",
-        "Each row at its place along the curve, by the length travelled; across it rows only keep apart.",
+        "Each row at its place along the curve; the height of a point only keeps rows apart. The shading is the "
+        "magnification factor: dark where the curve is stretched.",
+        "Each row at its place along the curve, measured by arc length; the height of a point only keeps rows apart.",
     ),
     "ridge": FigureRecipe(
         "map",
@@ -85,20 +85,20 @@ RECIPES: dict[str, FigureRecipe] = {
     ),
     "magnification": FigureRecipe(
         "map",
-        "How the surface is stretched: shading for the area that a unit of the map stands for, ellipses for the "
-        "direction.",
+        "How the surface is stretched. The shading is the magnification factor, the area in data space for each unit "
+        "of area on the map; ellipses show the direction.",
         lambda asked: (
             asked.study.fitted.model._column_kinds is None
             and not asked.study.fitted.latent.charts
             and not asked.study.fitted.latent.unit_speed
         ),
         lambda asked: plot.magnification(asked.model),
-        "How the curve is stretched: the length in data space that a unit of its coordinate stands for.",
+        "How the curve is stretched: the length in data space for each unit of its coordinate.",
     ),
     "errors": FigureRecipe(
         "errors",
-        "The same map, coloured by how far each row lies from the surface: patches of one colour are places where the "
-        "surface misses something, not noise.",
+        "The same map, coloured by the distance of each row to the surface. Noise mixes the colours; a patch of one "
+        "colour is a place where the surface misses some structure.",
         lambda asked: asked.study.distance is not None,
         lambda asked: _map(asked, shaded=False, values=asked.study.distance, value_name="distance"),
     ),
@@ -116,7 +116,7 @@ RECIPES: dict[str, FigureRecipe] = {
     ),
     "residuals": FigureRecipe(
         "settings",
-        "What is left by each latent dimension and number of neighbours that was tried.",
+        "Residual error for each latent dimension and number of neighbours that was tried.",
         lambda asked: hasattr(getattr(asked.study.fitted.model, "candidates_", None), "residuals"),
         lambda asked: plot.residuals(asked.model),
     ),

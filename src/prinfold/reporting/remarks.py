@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from prinfold.exceptions import Advice, Message, join_names
-from prinfold.geometry.domain import Box
 from prinfold.loops import StopReason
 from prinfold.plot.inputs import FittedSurface
 from prinfold.reporting.measurements import Study
@@ -145,12 +144,13 @@ def _gaps(study: Study) -> Iterator[str]:
 
 
 def _crowded_edges(study: Study) -> Iterator[str]:
-    domain = study.fitted.latent.domain
-    if not isinstance(domain, Box):
+    drawing = study.fitted.latent.drawing
+    box = None if drawing is None else drawing.box
+    if box is None:
         return
-    low, high = np.asarray(domain.low, dtype=float), np.asarray(domain.high, dtype=float)
+    low, high = np.asarray(box.low), np.asarray(box.high)
     margin = _EDGE_WIDTH * (high - low)
-    near = ((low + margin >= study.Z) | (high - margin <= study.Z)) & ~np.asarray(domain.periodic, dtype=bool)
+    near = ((low + margin >= study.Z) | (high - margin <= study.Z)) & ~np.asarray(box.periodic)
     share = float(near.any(axis=1).mean())
     if _NOTED_SHARE < share <= _CROWDED_SHARE and study.map_errors is None:
         yield (

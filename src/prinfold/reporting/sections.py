@@ -10,9 +10,8 @@ import numpy as np
 
 from prinfold.citations import cite
 from prinfold.exceptions import InvalidParameterError, quantity
-from prinfold.latent import Branches
 from prinfold.notebook.settings import reasons, settings_of
-from prinfold.plot.inputs import RowClasses
+from prinfold.plot.inputs import RowClasses, drawing_of
 from prinfold.reporting import writing
 from prinfold.reporting.measurements import Study
 from prinfold.reporting.pictures import Picture
@@ -38,8 +37,8 @@ def facts(study: Study) -> str:
     """The few numbers that matter most."""
     rows = []
     if study.distance is not None and study.error is not None:
-        rows.append(("typical distance", writing.number(np.sqrt(study.error)), _distance_note(study)))
-        rows.append(("projection error", writing.number(study.error), "mean squared distance from the surface"))
+        rows.append(("RMS distance", writing.number(np.sqrt(study.error)), _distance_note(study)))
+        rows.append(("projection error", writing.number(study.error), "mean squared distance to the surface"))
     if study.explained is not None and study.flat is not None and study.variance:
         flat = 1.0 - study.flat / study.variance
         rows.append(
@@ -70,7 +69,7 @@ def facts(study: Study) -> str:
 
 def _distance_note(study: Study) -> str:
     units = "the units that the model sees" if study.fitted.before is not None else "the units of the table"
-    return f"root mean square, from the surface, in {units}"
+    return f"root-mean-square distance to the surface, in {units}"
 
 
 # ------------------------------------------------------------------------------------------------------------ errors
@@ -87,8 +86,8 @@ def errors(study: Study, groups: RowClasses | None, names: list[str] | None, wor
     known = values[np.isfinite(values)]
     parts = [
         writing.paragraph(
-            "Errors of the rows of this report. Where the model was fitted to the same rows, new ones will lie "
-            f"somewhat farther off; half of these have a {words} below {writing.number(float(np.median(known)))}."
+            f"Half of the rows have a {words} below {writing.number(float(np.median(known)))}. If the model was fitted "
+            "to these same rows, expect new rows to lie somewhat farther off."
         ),
         writing.histogram(known, words),
         pictures,
@@ -112,7 +111,7 @@ def _worst_rows(study: Study, values: Any, groups: RowClasses | None, names: lis
             cells.append(escape(groups.names[groups.index[i]] if groups.index[i] >= 0 else "–"))
         cells += [writing.number(values[i]), ", ".join(f"{z:.3g}" for z in study.Z[i])]
         lines.append([*cells, *([] if off is None else [_farthest(study, off[i], int(i))])])
-    return writing.table(head, lines, numbers=(2 if groups else 1,))
+    return writing.table(head, lines, numbers=(2 if groups else 1,), stacked=True)
 
 
 def _standardized_residuals(study: Study) -> Any:
@@ -149,8 +148,8 @@ def _columns(study: Study) -> list[str]:
         for each in kept[:_MOST_COLUMNS]
     ]
     more = len(kept) - len(lines)
-    note = [writing.paragraph(f"{more} more columns are kept better than these.")] if more > 0 else []
-    heading = "<h3>How much of each column the surface keeps</h3>"
+    note = [writing.paragraph(f"{more} more columns are explained better than these.")] if more > 0 else []
+    heading = "<h3>Variance explained, column by column</h3>"
     head = ["column", "variance explained", "", *([""] if noted else [])]
     return [heading, writing.table(head, lines, numbers=(1,)), *note]
 
@@ -167,25 +166,19 @@ def pieces(study: Study) -> list[str]:
             [str(j), f"{100 * model.mixing_[j]:.1f} %", *_count_and_distance(study, of == j)]
             for j in range(len(latent.charts))
         ]
-        return [_PIECES, writing.table(["map", "share", "rows", "typical distance"], lines, numbers=(1, 2, 3))]
-    if not isinstance(latent, Branches):
+        return [_PIECES, writing.table(["map", "share", "rows", "RMS distance"], lines, numbers=(1, 2, 3))]
+    curves = drawing_of(latent).pieces
+    if curves is None:
         return []
-    if latent.n_branches == 1:
-        kind = "closed" if latent.closed[0] else "open"
-        return [writing.paragraph(f"The curve is {kind} and {writing.number(latent.lengths[0])} long.")]
-    of = latent.domain.piece(study.Z)
+    lengths, kinds = curves.high - curves.low, np.where(curves.closed, "closed", "open")
+    if len(lengths) == 1:
+        return [writing.paragraph(f"The curve is {kinds[0]} and {writing.number(lengths[0])} long.")]
+    of = curves.piece(study.Z)
     lines = [
-        [
-            str(b),
-            writing.number(latent.lengths[b]),
-            "closed" if latent.closed[b] else "open",
-            *_count_and_distance(study, of == b),
-        ]
-        for b in range(latent.n_branches)
+        [str(b), writing.number(length), str(kinds[b]), *_count_and_distance(study, of == b)]
+        for b, length in enumerate(lengths)
     ]
-    shown = writing.table(
-        ["branch", "length", "", "rows", "typical distance"], lines[:_MOST_COLUMNS], numbers=(1, 3, 4)
-    )
+    shown = writing.table(["branch", "length", "", "rows", "RMS distance"], lines[:_MOST_COLUMNS], numbers=(1, 3, 4))
     more = len(lines) - _MOST_COLUMNS
     rest = [writing.paragraph(f"{more} more branches, all shorter, are left out.")] if more > 0 else []
     return [_BRANCHES, shown, *rest]
@@ -255,8 +248,8 @@ def section_figures(pictures: list[Picture], section: str) -> str:
 
 
 ALT = {
-    "map": "map of the rows over the magnification of the surface",
-    "magnification": "magnification of the surface with ellipses",
+    "map": "map of the rows over the magnification factor",
+    "magnification": "magnification factor, with ellipses for the direction",
     "errors": "map of the rows, coloured by their distance from the surface",
     "learning_curve": "objective by iteration",
     "selection": "error of rows held out against roughness, by clamping",

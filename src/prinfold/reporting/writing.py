@@ -39,16 +39,30 @@ def facts(rows: Iterable[tuple[str, str, str]]) -> str:
     return f'<dl class="pf-facts">{"".join(tiles)}</dl>'
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = (), changed: int = 0) -> str:
-    """A table; columns in ``numbers`` stand right, and the first ``changed`` rows stand out. Cells are HTML."""
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers: Sequence[int] = (),
+    changed: int = 0,
+    stacked: bool = False,
+) -> str:
+    """A table; columns in ``numbers`` stand right, and the first ``changed`` rows stand out. Cells are HTML.
+
+    With ``stacked`` the cells of a row stand below each other on a narrow page, each behind its heading.
+    """
     lines = []
+    names = [f' data-name="{escape(each)}"' if stacked else "" for each in head]
     for i, row in enumerate(rows):
-        cells = (f'<td class="pf-number">{x}</td>' if j in numbers else f"<td>{x}</td>" for j, x in enumerate(row))
+        cells = (
+            f'<td{names[j]} class="pf-number">{x}</td>' if j in numbers else f"<td{names[j]}>{x}</td>"
+            for j, x in enumerate(row)
+        )
         lines.append(f"<tr{' class=pf-changed' if i < changed else ''}>{''.join(cells)}</tr>")
     heading = "".join(f'<th scope="col">{escape(each)}</th>' for each in head)
-    return (
-        f'<div class="pf-scroll"><table><thead><tr>{heading}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
-    )
+    kind = ' class="pf-stacked"' if stacked else ""
+    body = f"<thead><tr>{heading}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    return f'<div class="pf-scroll"><table{kind}>{body}</table></div>'
 
 
 def remarks(sentences: Sequence[str]) -> str:

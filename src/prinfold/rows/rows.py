@@ -8,24 +8,27 @@ small parallel products spend their time in barriers.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property
 from threading import Lock, RLock, local
-from typing import Any, Protocol, Self, TypeVar, cast, overload
+from typing import Any, Generic, Protocol, Self, TypeVar, cast, overload
 
 import joblib  # comes with scikit-learn, which needs it
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.rows.tree_sums import S, Summable, TreeSum, cut_into_leaves
 
 P = TypeVar("P")
 T = TypeVar("T")
 P_contra = TypeVar("P_contra", contravariant=True)
+S_co = TypeVar("S_co", bound=Summable, covariant=True)
 
 FEWEST_BLOCK_ROWS = 64
 """Rows of a block at least, however many numbers come of each."""
@@ -39,10 +42,6 @@ _ENTRIES_PER_THREAD = 2**18
 """Entries below which another thread costs more to start than it saves."""
 
 
-_PARTS_PER_THREAD = 4
-"""Parts for each thread after the second: on 16 cores 8 threads took half the time that 16 took for 35 parts."""
-
-
 _MOST_KEPT = 32
 """Threads that are kept at most, or one for each core if these are more; passes for which there are none left wait."""
 
@@ -52,20 +51,20 @@ def row_slices(n_rows: int, size: int) -> list[slice]:
     return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
 
 
-class Summable(Protocol):
-    """Anything that forms sums: numbers, arrays, EM statistics."""
-
-    def __add__(self, other: Any, /) -> Any: ...
-
-
 class Worker(Protocol[P_contra]):
-    """One thread's share of a pass: takes parts one by one, with sums and buffers of its own."""
+    """One thread's share of a pass: takes parts one by one, with buffers of its own."""
 
     def add(self, part: P_contra, /) -> None:
         """Take in one part."""
 
 
-S = TypeVar("S", bound=Summable)
+class SummingWorker(Worker[P_contra], Protocol[P_contra, S_co]):
+    """One thread's share of a pass that adds up what it finds."""
+
+    def take_sum(self) -> S_co:
+        """The sum of the parts since this was last asked; the next begins with nothing."""
+
+
 W = TypeVar("W", bound=Worker[Any])
 Selection = slice | IntArray
 
@@ -203,33 +202,54 @@ def _rows_per_block(table: FloatArray, width: int) -> int:
     return int(np.clip(_BLOCK_BYTES // (table.dtype.itemsize * widest), FEWEST_BLOCK_ROWS, 1024))
 
 
-class _Sum:
-    """Adds up what work gives for its parts.
+class _Call:
+    """Calls work for its parts.
 
     Of a class made anew for every pass nothing would be freed before the garbage collector came round, nor of what its
     work refers to.
     """
 
-    def __init__(self, work: Callable[[Any], Any]) -> None:
-        self.work = work
-        self.total: Any = None
-
-    def add(self, part: Any) -> None:
-        done = self.work(part)
-        self.total = done if self.total is None else self.total + done
-
-
-class _Call:
-    """Calls work for its parts."""
-
     def __init__(self, work: Callable[[Any], None]) -> None:
         self.add = work
 
 
+class _Leaves(Generic[S]):
+    """Puts the sum of one run of parts after another into a tree."""
+
+    def __init__(self, worker: SummingWorker[Any, S], parts: Sequence[Any], tree: TreeSum[S]) -> None:
+        self.worker, self.parts, self.tree = worker, parts, tree
+
+    def add(self, leaf: tuple[int, slice]) -> None:
+        index, run = leaf
+        for part in self.parts[run]:
+            self.worker.add(part)
+        self.tree.put(index, self.worker.take_sum())
+
+
 def sum_blocks(work: Callable[[P], S], parts: Sequence[P]) -> S:
-    """Σ work(part) over all parts, threaded; see :func:`work_through` for the order of the sums."""
-    first, *rest = work_through(lambda: _Sum(work), parts)
-    return reduce(lambda total, worker: total + worker.total, rest, first.total)  # type: ignore[no-any-return]
+    """Σ work(part) over all parts, threaded, by the tree of :mod:`prinfold.rows.tree_sums`; each part is a leaf."""
+    tree: TreeSum[S] = TreeSum()
+    for_each_block(lambda leaf: tree.put(leaf[0], work(leaf[1])), list(enumerate(parts)))
+    return tree.total()
+
+
+def sum_through(
+    make: Callable[[], SummingWorker[P, S]], parts: Sequence[P], sizes: Sequence[int], least: float = 0.0
+) -> S:
+    """The sum of all parts, threaded, by the tree of :mod:`prinfold.rows.tree_sums`.
+
+    Its leaves are runs of parts, of about ``least`` or more by ``sizes``, how many numbers are derived of each part.
+    Where they are cut depends on the sizes alone, so that the sum is the same to the last bit on any number of threads.
+    No parts give the sum of nothing.
+    """
+    leaves = cut_into_leaves(sizes, max(least, _ENTRIES_PER_THREAD))
+    if len(leaves) < 2:
+        worker = make()
+        work_through(lambda: worker, parts, 0)
+        return worker.take_sum()
+    tree: TreeSum[S] = TreeSum()
+    work_through(lambda: _Leaves(make(), parts, tree), list(enumerate(leaves)))
+    return tree.total()
 
 
 def for_each_block(work: Callable[[P], None], parts: Sequence[P]) -> None:
@@ -240,22 +260,18 @@ def for_each_block(work: Callable[[P], None], parts: Sequence[P]) -> None:
 def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | None = None) -> list[W]:
     """Hand all parts to workers, one for each thread, and return the workers.
 
-    Worker t takes parts t, t + T, …, so that adding up the workers in order repeats itself bit for bit
-    and depends on the number of threads through rounding alone. ``n_entries`` is the size of the
-    job in derived numbers; a small one stays on one thread.
+    Parts are taken in order, by whoever is free: what is found of a part must not depend on the worker. ``n_entries``
+    is the size of the job in derived numbers; a small one stays on one thread.
     """
     with blas_on_one_thread() as allowed:
         n_threads = 1 if _busy.here else _threads_for(len(parts), n_entries, allowed)
         workers = [make() for _ in range(n_threads)]
-
-        failed: list[int] = []
+        left, failed = iter(parts), list[int]()
 
         def work(start: int) -> None:
             before, _busy.here = _busy.here, True
             try:
-                for part in parts[start::n_threads]:
-                    if failed:
-                        break
+                while not failed and (part := next(left, _NO_PART)) is not _NO_PART:
                     workers[start].add(part)
             except BaseException:
                 failed.append(start)  # what the others would still do is for nobody
@@ -274,19 +290,13 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
         return workers
 
 
-def threads_allowed() -> int:
-    """Number of threads that a pass may have."""
-    with blas_on_one_thread() as allowed:
-        return 1 if _busy.here else allowed
+_NO_PART: Any = object()
 
 
 def _threads_for(n_parts: int, n_entries: int | None, allowed: int) -> int:
     """Number of threads that a pass is worth."""
-    if n_entries is None:
-        return max(1, min(allowed, n_parts))
-    worth = max(1, n_entries // _ENTRIES_PER_THREAD)
-    # Beyond a few threads, those with few parts wait for the interpreter and for the last.
-    return max(1, min(allowed, worth, max(2, n_parts // _PARTS_PER_THREAD), n_parts))
+    worth = n_parts if n_entries is None else max(1, n_entries // _ENTRIES_PER_THREAD)
+    return max(1, min(allowed, worth, n_parts))
 
 
 class _Busy(local):
@@ -320,24 +330,60 @@ def blas_on_one_thread() -> Iterator[int]:
     That number is what BLAS was allowed on entry, so ``threadpool_limits``, ``OMP_NUM_THREADS`` and
     the limits that joblib sets in its workers all govern prinfold too.
     """
-    # Only the pass that lowered the limits restores them. If each restored what it had found, one that
-    # began in another thread meanwhile would leave BLAS on one thread for good.
-    if not _held.acquire(blocking=False):
-        yield _held_threads[0]
-        return
+    # Passes within or beside each other share one hold: the first lowers the limits, and the last restores them.
+    with _hold.lock:
+        if _hold.n_holders == 0:
+            _hold.lower()
+        _hold.n_holders += 1
     try:
-        controller = _blas()
-        allowed = [library.num_threads for library in controller.lib_controllers]
-        _held_threads[0] = max(1, min([joblib.cpu_count(), *allowed]))
-        with controller.limit(limits=1):
-            yield _held_threads[0]
+        yield _hold.n_threads
     finally:
-        _held.release()
+        with _hold.lock:
+            _hold.n_holders -= 1
+            if _hold.n_holders == 0:
+                _hold.restore()
 
 
-_held = Lock()
-_held_threads = [1]
-"""How many threads the pass that holds BLAS was allowed; passes beside or within it take as many."""
+class _Hold:
+    """The hold on BLAS: how many passes have it, and how many threads each library and each pass was allowed."""
+
+    def __init__(self) -> None:
+        self.lock, self.n_holders, self.n_threads = Lock(), 0, 1
+        self.allowed: list[int] = []
+
+    def lower(self) -> None:
+        libraries = _blas().lib_controllers
+        self.allowed = [library.num_threads for library in libraries]
+        self.n_threads = max(1, min([_n_cores(), *self.allowed]))
+        for library in libraries:
+            _set_threads(library, 1)
+
+    def restore(self) -> None:
+        for library, n_threads in zip(_blas().lib_controllers, self.allowed, strict=True):
+            _set_threads(library, n_threads)
+
+
+_hold = _Hold()
+
+
+def _set_threads(library: Any, n_threads: int) -> None:
+    """Set the number of threads of a BLAS, from whichever thread.
+
+    threadpoolctl leaves that to the first thread that did so, as long as it lives, and ignores all others. Here passes
+    take turns already, and the last of them may be on another thread than the first.
+    """
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
+
+
+def _n_cores() -> int:
+    """Cores that this process may use; joblib reads files to tell, and is asked again only where it may differ."""
+    own = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+    return _count_cores(joblib.cpu_count, own, os.environ.get("LOKY_MAX_CPU_COUNT"))
+
+
+@cache
+def _count_cores(count: Callable[[], int], own: int | None, limit: str | None) -> int:
+    return count()
 
 
 @cache

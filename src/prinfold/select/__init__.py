@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, shown, warn_caller
@@ -25,8 +26,19 @@ from prinfold.select.choices import Choice, incomparability_note, remarks
 from prinfold.select.comparing import compare
 from prinfold.select.comparison_result import Comparison
 from prinfold.select.criteria import CRITERIA, Rows, SettingCriterion
+from prinfold.select.finished_trials import FinishedTrials
 from prinfold.select.samples import SelectionSequences, sample_of, sequences_of
-from prinfold.validation.settings import as_generator, check_setting, integer
+from prinfold.validation.settings import (
+    as_generator,
+    check_call,
+    check_setting,
+    flag,
+    instance_of,
+    integer,
+    n_processes,
+    nothing,
+    seeds,
+)
 
 __all__ = ["Choice", "Comparison", "choose", "compare"]
 
@@ -34,6 +46,13 @@ _WIDTHS = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 """Widths tried where no grid is given: √2 apart, narrower ones leave gaps and wider ones nearly a plane."""
 
 
+@check_call(
+    model=nothing | instance_of(BaseEstimator, words="an estimator"),
+    by=instance_of(str, words=f"one of {', '.join(map(repr, CRITERIA))}"),
+    simplest=flag,
+    n_jobs=n_processes,
+    rng=seeds,
+)
 def choose(
     X: Any,
     grid: Any = None,
@@ -48,6 +67,7 @@ def choose(
     groups: Any = None,
     n_jobs: int | None = None,
     rng: RandomState = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Choice:
     """Fit a model with every combination of some settings, and keep the best.
 
@@ -83,6 +103,9 @@ def choose(
         Fits that run at the same time, in processes of their own by joblib; None is one, here.
     rng : int or numpy.random.Generator, default=None
         Decides which rows are held out together; None is 0.
+    checkpoint : str or path, default=None
+        A file for the fits that have ended. The same call with the same file takes them from there and goes on with
+        the others; a file of another comparison or of other rows is an error. It is not deleted at the end.
 
     Returns
     -------
@@ -104,7 +127,10 @@ def choose(
     rows = _read(X, given, sample_weight, errors, told)
     job = _setting_comparison(given, rows, by, folds, as_generator(0 if rng is None else rng))
     tasks = [(settings, part) for settings in candidates for part in range(len(job.parts))]
-    trials = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(job.attempt)(*task) for task in tasks)
+    log = FinishedTrials(checkpoint, "choose", _settings_of(job, candidates), _numbers_of(job))
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+    left = parallel(joblib.delayed(job.attempt)(*task) for task in tasks[log.n_kept :])
+    trials = list(log.followed_by(left))
     each = [trials[i : i + len(job.parts)] for i in range(0, len(trials), len(job.parts))]
     table, scores = _tabulate(each, job.fold_weights)
     chosen = _best(table, scores, job.fold_weights, simplest and len(job.parts) > 1)
@@ -116,6 +142,18 @@ def choose(
     if said:
         warn_caller(said, DegenerateWarning)
     return replace(found, model=fitted, notes=tuple(remarks(found, job.fold_weights)))
+
+
+def _settings_of(job: SettingComparison, candidates: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Settings that a comparison is about: those of the model, the criterion, and what is tried."""
+    tried = {f"candidate {i}": repr(settings) for i, settings in enumerate(candidates)}
+    return {**job.model.get_params(), "by": job.criterion.words, **tried}
+
+
+def _numbers_of(job: SettingComparison) -> dict[str, Any]:
+    """Arrays that a comparison is about: the rows, their weights and errors, and which are held out together."""
+    held_out = {f"part {i}": scored_on for i, (_, scored_on) in enumerate(job.parts)}
+    return {"rows": job.rows.X, "sample_weight": job.rows.weight, "errors": job.rows.errors, **held_out}
 
 
 def _read(X: Any, model: Any, sample_weight: Any, errors: Any, told: Mapping[str, Any]) -> Rows:

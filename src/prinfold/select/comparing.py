@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -22,10 +23,12 @@ from prinfold.exceptions import (
     quantity,
     warn_caller,
 )
+from prinfold.loops import write_line
 from prinfold.select.branching import branching_note
 from prinfold.select.candidates import Candidate, candidates_of
 from prinfold.select.comparison_result import Comparison
 from prinfold.select.dimensions import suggest_dimension
+from prinfold.select.finished_trials import FinishedTrials
 from prinfold.select.gaps import raise_to_all_columns
 from prinfold.select.measures import noise_of, thinning_of, widths_of
 from prinfold.select.pipelines import takes_gaps
@@ -44,10 +47,13 @@ from prinfold.select.verdicts import (
 from prinfold.select.wording import other_dimensions, reasons
 from prinfold.validation.data_notes import groups_note, spreads_note
 from prinfold.validation.refusals import column_labels
-from prinfold.validation.settings import as_generator, integer
+from prinfold.validation.settings import as_generator, check_call, instance_of, integer, n_processes, seeds
 from prinfold.validation.tables import check_table, has_gaps
 
 
+@check_call(
+    criterion=instance_of(str, words=f"one of {', '.join(map(repr, CRITERIA))}"), n_jobs=n_processes, random_state=seeds
+)
 def compare(
     X: Any,
     methods: Any = "all",
@@ -59,6 +65,7 @@ def compare(
     n_jobs: int | None = None,
     random_state: RandomState = 0,
     verbose: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Comparison:
     """Fit several methods and settings to the same folds, and recommend one.
 
@@ -97,6 +104,9 @@ def compare(
         Decides which rows are held out together, and where methods begin.
     verbose : int, default=0
         1 says on standard error who is done, in how many seconds, and about how many are left.
+    checkpoint : str or path, default=None
+        A file for the fits that have ended. The same call with the same file takes them from there and goes on with
+        the others; a file of another comparison or of other rows is an error. It is not deleted at the end.
 
     Returns
     -------
@@ -129,9 +139,11 @@ def compare(
     rows, fold = rows[judged], fold[judged]
     job = MethodComparison(rows, fold, widths_of(complete, sigma), thinning_of(rows, sigma, rng), Q)
     tasks = [(each.model, f) for each in everyone for f in range(folds)]
+    numbers_given = {"rows": rows, "folds": fold, "widths": job.widths}
+    log = FinishedTrials(checkpoint, "compare", _settings_of(everyone), numbers_given)
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-    trials = parallel(joblib.delayed(job.attempt)(*task) for task in tasks)
-    each = _gather(trials, everyone, folds, verbose=bool(verbose))
+    trials = parallel(joblib.delayed(job.attempt)(*task) for task in tasks[log.n_kept :])
+    each = _gather(log.followed_by(trials), everyone, folds, verbose=bool(verbose))
     numbers = collect_measures(each, job, sigma, max(rows.shape[1] - Q, 0))
     found = _conclude(everyone, each, numbers, criterion, rng, X)
     noise = float(np.sqrt(noise_left_by_best(numbers)))
@@ -145,6 +157,14 @@ def compare(
     return replace(found, n_components=Q, sigma=noise, dimension=dimension, notes=notes, seconds=seconds)
 
 
+def _settings_of(everyone: Sequence[Candidate]) -> dict[str, Any]:
+    """Settings of all candidates by name, of those within a pipeline too."""
+    found: dict[str, Any] = {}
+    for one in everyone:
+        found |= {f"{one.name}: {name}": value for name, value in one.model.get_params().items()}
+    return found
+
+
 def _gather(
     trials: Iterable[MethodTrial], everyone: Sequence[Candidate], folds: int, *, verbose: bool
 ) -> list[list[MethodTrial]]:
@@ -156,7 +176,7 @@ def _gather(
         now = perf_counter()
         left = f", about {(now - begin) / i * (n - i):.0f} s left" if i < n else ""
         if verbose and sys.stderr is not None:
-            sys.stderr.write(f"{i} of {n}  {one.name}: {now - before:.1f} s{left}\n")
+            write_line(sys.stderr, f"{i} of {n}  {one.name}: {now - before:.1f} s{left}")
         before = now
     return found
 

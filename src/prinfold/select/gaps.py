@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base.nearest_point import over_all_columns
+from prinfold.base.surface_geometry import over_all_columns
 
 _MOST_TURNS = 30
 """Rounds of three turns each in :func:`project_by_turns` at most."""

@@ -15,7 +15,7 @@ from prinfold._typing import FloatArray, Mesh
 from prinfold.base.pipeline_steps import linear_form, undo
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.geometry.projection import project_to_surface
-from prinfold.geometry.projection_starts import Footholds
+from prinfold.geometry.projection_starts import MeshStarts
 from prinfold.latent import LatentSpace
 from prinfold.pps.clamping_choice import model_roughness
 from prinfold.select.gaps import project_by_turns
@@ -97,9 +97,9 @@ class PipelineSurface:
         return found._replace(vertices=self._back(np.asarray(found.vertices, dtype=float)))
 
     @cached_property
-    def _starting_points(self) -> Footholds | None:
+    def _starting_points(self) -> MeshStarts | None:
         mesh = self.mesh()
-        return Footholds(mesh) if len(mesh.faces) else None
+        return MeshStarts(mesh) if len(mesh.faces) else None
 
     def project(self, X: FloatArray) -> FloatArray:
         return project_by_turns(self._project_complete, X, self.mesh().vertices)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import require_parts
 from prinfold.base.starting_points import column_variances, observed_mean, weighted_mean
 from prinfold.basis_maps.default_sizes import GRIDS, LATENTS, make_map_latent
@@ -214,7 +214,7 @@ class SOM(SOMVerbs):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train the map.
 

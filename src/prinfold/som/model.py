@@ -19,7 +19,7 @@ import scipy.sparse
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.base.starting_points import distinct_rows, principal_axes, principal_nodes
 from prinfold.latent import LatentSpace
-from prinfold.rows.rows import Rows, for_each_block, work_through
+from prinfold.rows.rows import Rows, for_each_block, sum_through
 from prinfold.som.neighborhoods import Neighborhood
 from prinfold.som.node_surface import NodeWins, places_of, update
 from prinfold.som.schedules import Schedule
@@ -71,10 +71,12 @@ class _Assignment:
 
     def __init__(self, rows: Rows, codebook: FloatArray) -> None:
         K, D = codebook.shape
-        self.rows = rows
+        self.rows, self.shapes = rows, ((K, D if rows.gaps else 1), (K, D))
         self.search = NodeSearch(codebook, rows)
-        self.won = NodeWins(np.zeros((K, D if rows.gaps else 1)), np.zeros((K, D)))
-        self.error = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.won, self.error = NodeWins(*map(np.zeros, self.shapes)), 0.0
 
     def add(self, part: slice) -> None:
         block, weight = self.rows.block(part), self.rows.block_weight(part)
@@ -89,6 +91,23 @@ class _Assignment:
         mass += belongs @ (np.ones((n, 1)) if seen is None else seen.astype(np.float64))
         squares = np.einsum("nd,nd->n", block, block, dtype=np.float64)
         self.error += float(w @ np.maximum(squares - 2.0 * scores[np.arange(n), winner], 0.0))
+
+    def take_sum(self) -> _WonRows:
+        found = _WonRows(self.won, self.error)
+        self._begin()
+        return found
+
+
+@dataclass(frozen=True)
+class _WonRows:
+    """Sums of the rows that each node wins, and of their squared distances from their winners."""
+
+    won: NodeWins
+    error: float
+
+    def __add__(self, other: _WonRows) -> _WonRows:
+        mass, sums = (a + b for a, b in zip(self.won, other.won, strict=True))
+        return _WonRows(NodeWins(mass, sums), self.error + other.error)
 
 
 class NodeSearch:
@@ -117,10 +136,9 @@ class NodeSearch:
 
 def assign(rows: Rows, codebook: FloatArray) -> tuple[NodeWins, float]:
     """Sums of the rows that each node wins, and the mean squared distance of rows from their winners."""
-    n_entries = rows.n_rows * len(codebook)
-    workers = work_through(lambda: _Assignment(rows, codebook), rows.slices, n_entries)
-    mass, sums = (sum(each[1:], each[0]) for each in zip(*(worker.won for worker in workers), strict=True))
-    return NodeWins(mass, sums), sum(worker.error for worker in workers) / rows.total_weight
+    sizes = [(part.stop - part.start) * len(codebook) for part in rows.slices]
+    found = sum_through(lambda: _Assignment(rows, codebook), rows.slices, sizes)
+    return found.won, found.error / rows.total_weight
 
 
 def winners(rows: Rows, codebook: FloatArray, n_best: int = 1) -> IntArray:

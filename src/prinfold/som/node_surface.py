@@ -23,7 +23,7 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.latent import LatentSpace
-from prinfold.rows.rows import as_rows
+from prinfold.rows.rows import as_rows, blas_on_one_thread
 from prinfold.som.neighborhoods import GaussianNeighborhood, Neighborhood
 
 _GAUSSIAN = GaussianNeighborhood()
@@ -106,6 +106,7 @@ class NodeMap:
         """(n, D, Q) its derivative."""
         return self._in_blocks(Z, self._derivative)
 
+    @blas_on_one_thread()
     def _in_blocks(self, Z: FloatArray, ask: Callable[[FloatArray], FloatArray]) -> FloatArray:
         D = self.won.sums.shape[1]
         parts = as_rows(Z, width=max(self.latent.n_nodes, D * Z.shape[1])).slices

@@ -9,8 +9,8 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.surface_geometry import SurfaceGeometry
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, UnsupportedInputError, warn_caller
 from prinfold.geometry.projection import project_to_surface
 from prinfold.rows.rows import Rows, as_rows

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import explain_misfits, require_parts
-from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.surface_geometry import SurfaceGeometry
 from prinfold.base.unique_rows import centered_rows, weighted_places
 from prinfold.basis_maps.bases import BASIS
 from prinfold.basis_maps.basis_map import BasisMap
@@ -93,7 +93,7 @@ class RegressedManifold(PrincipalManifold):
     def _measure(self, surface: BasisMap, sample: SurfaceRows, state: SurfaceState) -> dict[str, float]:
         """Entries of the history for a state."""
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the surface.
 
@@ -162,9 +162,6 @@ class RegressedManifold(PrincipalManifold):
         if not np.any(self.weights_):
             found.append(("all rows are equal, so that the surface is a point", DegenerateWarning))
         return found
-
-    def _latent_of(self, table: FloatArray) -> FloatArray:
-        return self._nearest(table).latent.astype(table.dtype, copy=False)
 
     def _point(self, Z: FloatArray) -> FloatArray:
         return np.asarray(self._model.point(Z, self.weights_) + self.offset_)

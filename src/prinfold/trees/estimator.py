@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from prinfold._typing import FloatArray, Mesh, RandomState
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import TRAINING, require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.roots import ROOT
@@ -93,7 +93,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
     random_state : int, RandomState or Generator, default=0
         Seed of the rows that are drawn for ``min_support``; None draws others each time.
     verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each step.
+        1 shows a progress bar on a terminal or in a notebook, 2 a line for each step.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the tree.
 

@@ -18,9 +18,8 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.base.trajectories import draw_weights
 from prinfold.density.ridges.graph import RidgeGraph
-from prinfold.exceptions import InvalidParameterError
 from prinfold.numerics.distances import squared_distances
-from prinfold.validation.settings import integer
+from prinfold.validation.settings import check_setting, refits
 
 _TIP_SHARE = 0.75
 """Distance within which an end or a fork is the same, in lengths of the branch."""
@@ -46,8 +45,7 @@ def draw_graphs(
     model: Any, table: FloatArray, weight: FloatArray, n_samples: int, rng: np.random.Generator
 ) -> list[RidgeGraph]:
     """Graphs of a fitted tree's rows drawn anew."""
-    if not integer(1).test(n_samples):
-        raise InvalidParameterError(f"n_samples must be {integer(1).words}, got {n_samples!r}")
+    check_setting("n_samples", n_samples, refits(1))
     found = list[RidgeGraph]()
     for drawn in draw_weights(weight, n_samples, rng, _MOST_DRAWN):
         with warnings.catch_warnings():

@@ -61,8 +61,8 @@ def spreads_note(spreads: FloatArray, names: Sequence[str]) -> Message | None:
         return None
     wide, narrow = names[found.widest], names[found.narrow]
     return Message(
-        f"{wide!r} spreads {found.ratio:.3g} times as far as {narrow!r}. Distances go by the widest columns, and the "
-        "others hardly count.",
+        f"The standard deviation of {wide!r} is {found.ratio:.3g} times that of {narrow!r}. Distances depend on the "
+        "widest columns, and the others hardly count.",
         Advice("StandardScaler", words="unless all columns are in the same units, standardise them first ({})"),
     )
 
@@ -104,8 +104,8 @@ def heavy_row_note(squares: FloatArray, label: Callable[[int], str]) -> Message 
         return None
     name = label(row)
     return Message(
-        f"{name[0].upper()}{name[1:]} holds {share:.1%} of the scatter of all rows, so that the surface goes by it "
-        "alone. Look at it, and leave it out if it is a slip."
+        f"{name[0].upper()}{name[1:]} makes up {share:.1%} of the variance of all rows, so that the surface follows it "
+        "alone. Check it, and leave it out if it is a mistake."
     )
 
 
@@ -116,7 +116,7 @@ def groups_note(rows: FloatArray) -> Message | None:
         return None
     shares = ", ".join(f"{size / sum(sizes):.0%}" for size in sizes)
     return Message(
-        f"The rows fall into {len(sizes)} separate groups, with {shares} of them. One surface has to cross the empty "
-        f"space between them.",
+        f"The rows fall into {len(sizes)} separate groups ({shares}). A single surface has to cross the empty space "
+        f"between them.",
         f"take GTMMixture with {len(sizes)} maps, or fit each group on its own",
     )

@@ -43,7 +43,7 @@ _FAR_APART = 1e6
 _NOT_FINITE = re.compile(r"\b(finite|nan|infs?|infinity)\b", re.IGNORECASE)
 """Words by which libraries tell that numbers were not finite, in errors of no kind of their own."""
 
-_AFTERMATH = (TypeError, ValueError, LookupError, RecursionError, AssertionError)
+_FOLLOWING_ERRORS = (TypeError, ValueError, LookupError, RecursionError, AssertionError)
 """Errors that are about something else, unless numbers left double precision before: then they follow from it."""
 
 
@@ -102,7 +102,7 @@ def name_failures(verb: F) -> F:
             raise NotEnoughMemoryError(words) from error
         except (ArithmeticError, np.linalg.LinAlgError) as error:
             raise InvalidDataError(_refusal(self, verb, X, str(error))) from error
-        except _AFTERMATH as error:
+        except _FOLLOWING_ERRORS as error:
             if not left and not (type(error) is ValueError and _NOT_FINITE.search(str(error))):
                 raise
             raise InvalidDataError(_refusal(self, verb, X, _reason(left) or str(error))) from error

@@ -30,7 +30,7 @@ def require_memory(what: str, n_numbers: float, advice: Advice) -> None:
     )
 
 
-def check_draws(n: Any, n_columns: int, name: str = "n", least: int = 0) -> None:
+def check_draws(n: Any, n_columns: float, name: str = "n", least: int = 0) -> None:
     """Check a number of rows to be drawn: it is whole, and so many rows find room beside what draws them."""
     check_setting(name, n, integer(least))
     rows = float(min(n, 10**200))  # a whole number may be too large to become a float

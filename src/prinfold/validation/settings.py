@@ -6,13 +6,16 @@ import difflib
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from inspect import signature
+from typing import Any, TypeVar
 
 import numpy as np
 
 from prinfold._typing import RandomState
 from prinfold.exceptions import InvalidParameterError, shown
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def _either(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
 
 
-def _is_number(value: Any, kind: type) -> bool:
+def is_number(value: Any, kind: type) -> bool:
     """Whether a value is a number of some kind; booleans are not numbers here."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
@@ -66,7 +69,7 @@ def integer(minimum: int, maximum: int | None = None) -> Constraint:
     """A whole number, at least ``minimum`` and at most ``maximum``."""
     words = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
     return Constraint(
-        lambda v: _is_number(v, numbers.Integral) and minimum <= v <= (v if maximum is None else maximum),
+        lambda v: is_number(v, numbers.Integral) and minimum <= v <= (v if maximum is None else maximum),
         f"a whole number {words}",
     )
 
@@ -78,7 +81,7 @@ def real(minimum: float, *, above: bool = False, maximum: float = _LARGEST) -> C
         # Compared rather than asked whether finite: a whole number may be too large to become a float. NumPy would
         # compare in single precision, which has no such limit.
         value = value.item() if isinstance(value, np.generic) else value
-        if not _is_number(value, numbers.Real) or not -_LARGEST <= value <= maximum:
+        if not is_number(value, numbers.Real) or not -_LARGEST <= value <= maximum:
             return False
         return bool(value > minimum if above else value >= minimum)
 
@@ -105,7 +108,7 @@ def instance_of(*types: type, words: str) -> Constraint:
     return Constraint(lambda v: isinstance(v, types), words)
 
 
-fraction = Constraint(lambda v: _is_number(v, numbers.Real) and 0 < v < 1, "a number above 0 and below 1")
+fraction = Constraint(lambda v: is_number(v, numbers.Real) and 0 < v < 1, "a number above 0 and below 1")
 nothing = Constraint(lambda v: v is None, "None")
 
 flag = Constraint(lambda v: isinstance(v, bool | np.bool_), "True or False")
@@ -121,6 +124,24 @@ random_state = Constraint(
 )
 
 
+n_processes = nothing | Constraint(
+    lambda v: is_number(v, numbers.Integral) and v != 0 and -(2**15) <= v < 2**15, "a whole number of processes, not 0"
+)
+
+seeds = random_state | Constraint(
+    lambda v: np.random.default_rng(v) is not None, "whatever else NumPy takes for a seed"
+)
+
+
+_MOST_REFITS = 100_000
+"""Fits to rows drawn anew that a verb makes at most: any share of them is then known to a sixth of a per cent."""
+
+
+def refits(minimum: int) -> Constraint:
+    """How often a model is fitted to rows that are drawn anew."""
+    return integer(minimum, _MOST_REFITS)
+
+
 _ARGUMENTS = {
     "extrapolate": flag,
     "return_latent": flag,
@@ -130,7 +151,7 @@ _ARGUMENTS = {
     "threshold": nothing | fraction,
     "level": fraction,
     "length": nothing | integer(1),
-    "n_samples": integer(1),
+    "n_samples": refits(1),
     "n_steps": integer(1),
     "n_columns": integer(1),
 }
@@ -147,6 +168,24 @@ def check_setting(name: str, value: Any, constraint: Constraint) -> None:
     """Check one setting of a verb."""
     if not constraint.test(value):
         raise InvalidParameterError(constraint.refusal(name, value))
+
+
+def check_call(**constraints: Constraint) -> Callable[[F], F]:
+    """Decorator of a function that checks those of its arguments that constraints are given for, before it begins."""
+
+    def decorate(function: F) -> F:
+        names = tuple(signature(function).parameters)
+
+        @wraps(function)
+        def checked(*args: Any, **options: Any) -> Any:
+            given = dict(zip(names, args, strict=False)) | options
+            for name in given.keys() & constraints.keys():
+                check_setting(name, given[name], constraints[name])
+            return function(*args, **options)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
 
 
 def check_settings(recipe: Any, constraints: Mapping[str, Constraint]) -> None:
@@ -168,4 +207,5 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     """A NumPy generator from whatever scikit-learn's users pass as ``random_state``."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
+    check_setting("random_state", random_state, seeds)
     return np.random.default_rng(random_state)

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from prinfold.cli.methods import choose_scaling
 from prinfold.cli.tables import sampling
+from prinfold.cli.tables.columns import choose_columns
 from prinfold.cli.tables.reading import Reading, read_table
 from prinfold.cli.tables.sampling import Draw
 from prinfold.exceptions import InvalidDataError
@@ -106,6 +108,47 @@ def test_twenty_thousand_columns(tmp_path: Path) -> None:
     table = read_table(tmp_path / "wide.csv")
     assert list(table.columns) == names
     np.testing.assert_array_equal(table.columns[names[-1]], [1, 2])
+
+
+def test_thousands_that_may_be_decimals_are_refused_where_they_are_used(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b'x,y\n1,"1,234"\n2,"5,678"\n3,"7,222"\n')
+    table = read_table(tmp_path / "a.csv")
+    with pytest.raises(InvalidDataError, match=r"may be 1234 or 1\.234; .*--decimal point or --decimal comma"):
+        choose_columns(table, [], [], [])
+    meant = read_table(tmp_path / "a.csv", Reading(decimal=","))
+    np.testing.assert_array_equal(meant.columns["y"], [1.234, 5.678, 7.222])
+
+
+def test_ids_and_units_are_named(tmp_path: Path) -> None:
+    lines = [f"{10_000 + 7 * i},{i % 5}.{i % 3} kg,{np.sin(i):.3f}" for i in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join(["sample_id,mass,x", *lines]))
+    table = read_table(tmp_path / "a.csv")
+    found = choose_columns(table, [], [], [])
+    words = " ".join(found.in_words())
+    assert "mass" in dict(found.left_out)
+    assert "sample_id" in words
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_columns_of_arrow(ending: str, tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"x": [1.5, np.nan, 3.0], "n": [1, 2, 3], "kind": ["a", None, "b"]})
+    path = tmp_path / f"a.{ending}"
+    frame.to_parquet(path) if ending == "parquet" else frame.to_feather(path)
+    table = read_table(path)
+    np.testing.assert_array_equal(table.columns["x"], [1.5, NAN, 3.0])
+    np.testing.assert_array_equal(table.columns["n"], [1, 2, 3])
+
+
+def test_an_embedding_of_cells_has_its_own_scale(tmp_path: Path) -> None:
+    anndata = pytest.importorskip("anndata")
+    cells = anndata.AnnData(np.ones((4, 2)))
+    cells.obsm["X_pca"] = np.array([[100.0, 0.1], [-100.0, 0.2], [50.0, 0.1], [-50.0, 0.3]])
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    table = read_table(tmp_path / "cells.h5ad", Reading(array="X_pca"))
+    assert table.embedding
+    assert choose_scaling(None, cells.obsm["X_pca"], list(table.measured), embedding=True)[0] == "raw"
 
 
 def test_a_sheet_of_a_workbook(tmp_path: Path) -> None:

@@ -99,13 +99,13 @@ def test_a_column_that_could_be_either_stops_what_would_use_it(folder: Path, cal
     written(folder / "data.tsv", "pay", [f"{2000 + i:,}" for i in range(20)])
     said = call("fit", "data.tsv")
     assert said.complaint == (
-        "prinfold fit: error: column 'pay' of data.tsv holds '2,000', which may be 2000 or 2.000; say what stands "
-        "before decimals with --decimal point or --decimal comma, or leave the column out with --drop pay"
+        "prinfold fit: error: column 'pay' of data.tsv holds '2,000', which may be 2000 or 2.000; set the "
+        "decimal mark with --decimal point or --decimal comma, or leave the column out with --drop pay"
     )
     assert call("fit", "data.tsv", "--drop", "pay", "-q", *QUICK).code == 0
     assert call("fit", "data.tsv", "--decimal", "point", "-f", "--json", *QUICK).json["columns"] == ["pay", "x", "y"]
     placed = call("transform", "data.prinfold", "data.tsv")
-    assert "which may be 2000 or 2.000; say what stands before decimals with --decimal" in placed.complaint
+    assert "which may be 2000 or 2.000; set the decimal mark with --decimal" in placed.complaint
     assert "--drop" not in placed.complaint
     assert call("transform", "data.prinfold", "data.tsv", "--decimal", "point", "-q").code == 0
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from prinfold import datasets
 from prinfold.density.densities import KernelDensity
-from prinfold.density.ridges.bands import FromDensity, FromRows, RidgeBands, n_draws, ridge_bands, sort_rows
+from prinfold.density.ridges.bands import FromDensity, RidgeBands, ridge_bands, sort_rows
 from prinfold.density.ridges.mean_shift import Flow, Status
 from prinfold.exceptions import InvalidParameterError
 
@@ -33,16 +33,6 @@ def bands(points):
 
 
 # ------------------------------------------------------------------------------------------------------- drawing
-
-
-def test_rows_are_drawn_by_their_weights():
-    rows, weight = np.arange(3.0)[:, None], np.array([1.0, 2.0, 5.0])
-    rng, total = np.random.default_rng(0), np.zeros(3)
-    for _ in range(3000):
-        sample = FromRows()(rows, weight, rng)
-        assert sample.weight.sum() == n_draws(weight) == 2
-        total[sample.rows[:, 0].astype(int)] += sample.weight
-    assert_allclose(total / total.sum(), weight / 8, atol=0.02)
 
 
 def test_noise_widens_rows_and_shrinking_undoes_it():

@@ -357,7 +357,10 @@ def test_warnings_of_the_maps_say_which_map():
         ({"gtm": GTM(basis=GaussianProcess())}, "need a Gaussian process with its length_scale"),
         ({"gtm": GTM(basis=GaussianProcess(0.5))}, "its variance or a"),
         ({"gtm": GTM(width=-1)}, "width"),
-        ({"gtm": GTM(trainer="incremental")}, "trained together, so trainer='incremental' cannot be"),
+        (
+            {"gtm": GTM(trainer="incremental")},
+            "so trainer='incremental' cannot be used; leave it at 'batch'",
+        ),
         ({"gtm": [GTM(), GTM(noise="diagonal")], "shared_noise": True}, "the same noise for all maps"),
         ({"gtm": [GTM(), GTM(1)]}, "one dimension"),
         ({"partition": "kmeans"}, "partition"),
@@ -374,7 +377,7 @@ def test_settings_that_make_no_mixture(settings: dict[str, Any], match: str):
         (np.arange(120), "partition has maps 0 to 119, but n_maps=2"),
         (np.zeros(120), "must hold the number of a map for each of 120 rows"),
         (np.zeros(7, dtype=int), r"got shape \(7,\) of int"),
-        (np.zeros((120, 2)), "not all nil"),
+        (np.zeros((120, 2)), "not all zero"),
         (-np.ones((120, 2)), "not negative"),
     ],
 )

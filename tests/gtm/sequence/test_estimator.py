@@ -555,7 +555,7 @@ def test_rows_without_a_value_are_told_of_only_where_nothing_else_tells_of_them(
 
 def test_sequences_without_a_value_are_told_of(walked: GTMSequence):
     gappy = [*PARTS[:2], np.full((4, X.shape[1]), np.nan), *PARTS[2:]]
-    words = r"1 sequence\(s\) have no value in any row, the first being sequence 2; they teach nothing"
+    words = r"1 sequence\(s\) have no value in any row, the first being sequence 2; a fit ignores them"
     with pytest.warns(DegenerateWarning, match=words):
         unknown = walked.responsibilities(gappy)[2]
     assert_allclose(unknown.sum(axis=1), 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -193,6 +194,25 @@ def test_where_no_start_helps_the_warning_is_given_and_the_better_map_kept(monke
 
 
 # ------------------------------------------------------------------------------------------ the trials
+
+
+@pytest.mark.parametrize("failing", [{1}, {0, 1}])
+def test_a_start_whose_trial_ends_in_no_number_is_left_out_and_the_plane_is_always_there(
+    failing: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, _ = s_curve(400, 0.02, 0)
+    job = assemble(GTM()._recipe(), X)
+    plane = starts.pca_start(job.model, job.rows, np.random.default_rng(0))
+    begun = iter(range(10))
+
+    def tried(*given):
+        trial = run_trial(*given)
+        return SimpleNamespace(objective=np.nan, start=trial.start) if next(begun) in failing else trial
+
+    monkeypatch.setattr(starts, "run_trial", tried)
+    (found,) = starts.contenders(job.model, job.rows)
+    assert next(begun) == 2  # both had their trial
+    assert_array_equal(found.weights, plane.weights)
 
 
 def test_a_lattice_is_doubled_where_its_nodes_lie_more_than_two_deviations_apart() -> None:

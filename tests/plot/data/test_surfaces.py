@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,12 @@ from tests.given import Given
 
 from prinfold import GTM, DensityRidge, datasets, latent
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.latent.drawing import FlatDrawing, Plane
+from prinfold.latent.subdivision import Subdivision
 from prinfold.plot import inputs as subject
-from prinfold.plot import layouts, lines
+from prinfold.plot import lines
 from prinfold.plot.data import surfaces as data
+from prinfold.plot.inputs import drawing_of, layout_of
 
 
 def test_the_data_need_no_drawing_library() -> None:
@@ -31,7 +35,7 @@ def test_the_data_need_no_drawing_library() -> None:
 
 @pytest.mark.parametrize("name", ["grid", "cylinder", "torus", "sphere", "points", "line", "circle"])
 def test_cells_cover_the_paper_and_sit_where_their_coordinates_are_placed(models: dict[str, GTM], name: str) -> None:
-    layout = layouts.layout_of(models[name].latent_)
+    layout = layout_of(models[name].latent_)
     cells = layout.cells(12)
     assert cells is not None
     assert models[name].latent_.domain.contains(cells.Z).all()
@@ -44,22 +48,22 @@ def test_cells_cover_the_paper_and_sit_where_their_coordinates_are_placed(models
 
 def test_the_chart_of_the_sphere_keeps_areas() -> None:
     space = latent.Sphere(50)
-    cells = layouts.layout_of(space).cells(40)
+    cells = layout_of(space).cells(40)
     assert cells is not None
     # Every cell has one area on paper; on the sphere the mean of z² over equal areas is 1/3.
     np.testing.assert_allclose((cells.Z**2).mean(axis=0), 1 / 3, atol=1e-3)
 
 
 def test_the_short_way_round_crosses_the_seam() -> None:
-    plane = layouts.layout_of(latent.torus(5, 5))
-    assert isinstance(plane, layouts.Plane)
+    plane = layout_of(latent.torus(5, 5))
+    assert isinstance(plane, Plane)
     step = plane.difference(np.array([[-3.0, 1.0]]), np.array([[3.0, 0.0]]))
     np.testing.assert_allclose(step, [[2 * np.pi - 6.0, 1.0]])
 
 
 def test_local_frame_is_orthonormal_and_tangent(models: dict[str, GTM]) -> None:
     Z = models["sphere"].latent_.nodes
-    frame = layouts.local_frame(models["sphere"].latent_, Z)
+    frame = drawing_of(models["sphere"].latent_).directions(Z)
     np.testing.assert_allclose(
         np.einsum("niq,njq->nij", frame, frame), np.broadcast_to(np.eye(2), (len(Z), 2, 2)), atol=1e-12
     )
@@ -67,9 +71,37 @@ def test_local_frame_is_orthonormal_and_tangent(models: dict[str, GTM]) -> None:
 
 
 def test_space_of_no_extent_still_has_paper() -> None:
-    plane = layouts.layout_of(latent.Points(np.array([[0.0, 1.0], [0.0, 2.0]])))
-    assert isinstance(plane, layouts.Plane)
+    plane = layout_of(latent.Points(np.array([[0.0, 1.0], [0.0, 2.0]])))
+    assert isinstance(plane, Plane)
     assert plane.span == (1.0, 1.0)
+
+
+def test_a_space_of_its_own_kind_says_how_it_is_drawn() -> None:
+    class Named(latent.Points):
+        @property
+        def drawing(self) -> FlatDrawing:
+            return replace(super().drawing, labels=("along", "across"), n_lines=(3, 2))
+
+    space = Named(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    fitted = GTM(latent=space, tol=1.0).fit(datasets.make_swiss_roll(60, rng=0).X)
+    assert layout_of(fitted.latent_).labels == ("along", "across")
+    assert len(lines.wires(subject.FittedSurface.of(fitted))) == 5
+
+
+def test_a_space_that_does_not_say_how_it_is_drawn_is_refused() -> None:
+    with pytest.raises(InvalidParameterError, match=r"Subdivision does not say how it is drawn; give .* drawing"):
+        layout_of(Subdivision(latent.grid(3, 3), (2, 2)))
+
+
+@pytest.mark.parametrize("most", [1, 4, 12])
+def test_branches_are_drawn_end_to_end(most: int) -> None:
+    space = latent.Branches(np.array([2.0, 1.0]), np.array([False, True]), np.array([9, 8]), 0.5)
+    drawing = space.drawing
+    places = drawing.spread(most)
+    assert space.domain.contains(places).all()
+    assert len(places) <= max(most**2, 5)  # an open branch needs two nodes, a closed one three
+    np.testing.assert_array_equal(drawing.directions(places)[:, :, 0], np.broadcast_to([1.0, 0.0], (len(places), 2)))
+    assert layout_of(space).axis == (0.0, 3.5, False)
 
 
 # --------------------------------------------------------------------------------------------------- fields
@@ -78,7 +110,7 @@ def test_space_of_no_extent_still_has_paper() -> None:
 @pytest.mark.parametrize("name", ["grid", "cylinder", "torus", "sphere", "points", "line", "circle"])
 def test_field_is_the_log_magnification_on_its_grid(models: dict[str, GTM], name: str) -> None:
     model = models[name]
-    layout = layouts.layout_of(model.latent_)
+    layout = layout_of(model.latent_)
     field, cells = data.magnification_field(model, layout, 9), layout.cells(9)
     assert field is not None
     assert cells is not None
@@ -125,7 +157,7 @@ def test_ticks_are_few_and_inside(ends: tuple[float, float]) -> None:
 def test_ellipses_are_the_stretch_at_their_places(models: dict[str, GTM], name: str) -> None:
     model = models[name]
     found = data.stretch_ellipses(model)
-    Z = data.evenly_spread_places(model.latent_, 20)
+    Z = drawing_of(model.latent_).spread(20)
     stretch = model.magnification(Z)
     np.testing.assert_allclose(found.center, Z)
     assert len(Z) == model.latent_.n_nodes
@@ -147,8 +179,8 @@ def test_ellipses_on_the_sphere_keep_their_lengths(models: dict[str, GTM]) -> No
 def test_ellipses_do_not_overlap(models: dict[str, GTM], name: str) -> None:
     found = data.stretch_ellipses(models[name])
     turn = np.linspace(0, 2 * np.pi, 60)
-    layout = layouts.layout_of(models[name].latent_)
-    assert isinstance(layout, layouts.Plane)
+    layout = layout_of(models[name].latent_)
+    assert isinstance(layout, Plane)
     cos, sin = np.cos(found.angle), np.sin(found.angle)
     axes = np.stack([np.stack([cos, -sin], 1), np.stack([sin, cos], 1)], axis=1) * found.half[:, None, :]
     rim = found.center[:, None] + np.einsum("nij,jt->nti", axes, np.stack([np.cos(turn), np.sin(turn)]))
@@ -163,7 +195,7 @@ def test_ellipses_stay_inside_open_edges_and_stand_even(models: dict[str, GTM], 
     found = data.stretch_ellipses(models[name])
     along = np.stack([np.cos(found.angle), np.sin(found.angle)], axis=1)
     reach = np.hypot(found.half[:, :1] * along, found.half[:, 1:] * along[:, ::-1])
-    layout = layouts.layout_of(models[name].latent_)
+    layout = layout_of(models[name].latent_)
     for axis in np.flatnonzero(~np.array(layout.periodic)):
         assert (found.center[:, axis] - reach[:, axis] >= layout.low[axis]).all()
         assert (found.center[:, axis] + reach[:, axis] <= layout.high[axis]).all()
@@ -178,20 +210,20 @@ def test_ellipses_stay_inside_open_edges_and_stand_even(models: dict[str, GTM], 
     ids=["grid", "torus", "sphere"],
 )
 def test_large_grids_are_thinned(space: latent.LatentSpace, most: int) -> None:
-    kept = data.evenly_spread_places(space, most)
+    kept = drawing_of(space).spread(most)
     assert 1 < len(kept) <= most**2
     assert space.domain.contains(kept).all()
 
 
 def test_thinned_points_are_points_of_the_cloud(rng: np.random.Generator) -> None:
     space = latent.Points(rng.normal(size=(2000, 2)))
-    kept = data.evenly_spread_places(space, 10)
+    kept = drawing_of(space).spread(10)
     assert len(kept) <= 100
     assert {tuple(each) for each in kept} <= {tuple(each) for each in space.nodes}
 
 
 def test_glyphs_near_a_seam_show_on_both_sides() -> None:
-    layout = layouts.layout_of(latent.torus(6, 6))
+    layout = layout_of(latent.torus(6, 6))
     center = np.array([[-np.pi, 0.0], [0.0, 0.0], [-np.pi, -np.pi]])
     index, shift = data.repeat_over_seams(layout, center)
     places = {tuple(np.round(place, 9)) for place in center[index] + shift}
@@ -406,7 +438,7 @@ def test_a_field_is_blank_outside_the_region() -> None:
 
 def test_glyphs_are_spread_over_the_region_only() -> None:
     model = ring_with_a_hole()
-    Z = data.evenly_spread_places(model.latent_, 12)
+    Z = drawing_of(model.latent_).spread(12)
     assert 20 < len(Z) < 144
     assert model.latent_.domain.contains(Z).all()
 

@@ -73,6 +73,8 @@ class PlainText:
         ``tell`` hears how many bytes of the text are read.
         """
         arrow, text, ipc = import_module("pyarrow"), import_module("pyarrow.csv"), import_module("pyarrow.ipc")
+        # What is freed goes back to the system at once, where Arrow's own pools would keep it for the whole fit.
+        arrow.set_memory_pool(arrow.system_memory_pool())
         schema, n = arrow.schema(list(zip(names, self._kinds().values(), strict=True))), 0
         last: list[dict[str, Any]] = []
         try:

@@ -265,8 +265,8 @@ def _read_marks(
         digits = re.sub(r"[^\d,]", "", str(error))
         either = f"{digits.replace(',', '')} or {digits.replace(',', '.')}"
         unclear[name] = (
-            f"column {name!r} of {path} holds {str(error)!r}, which may be {either}; say what stands before "
-            "decimals with --decimal point or --decimal comma"
+            f"column {name!r} of {path} holds {str(error)!r}, which may be {either}; set the decimal mark "
+            "with --decimal point or --decimal comma"
         )
         return []
     if found is not None:

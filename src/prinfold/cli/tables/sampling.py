@@ -84,10 +84,24 @@ def draw_arrow(path: Path, n_rows: int, draw: Draw) -> Any:
 
 
 def _draw_batches(batches: Iterable[Any], schema: Any, n_rows: int, draw: Draw) -> Any:
+    """Rows that are drawn from batches, as an Arrow table.
+
+    Fractions, of which there may be many, go into arrays that are there beforehand: small pieces kept between large
+    ones that are freed would hold on to the memory of both.
+    """
     arrow = import_module("pyarrow")
-    places, start, parts = draw.places(n_rows), 0, []
+    places, start, taken = draw.places(n_rows), 0, 0
+    fractions = {j: np.empty(len(places)) for j, field in enumerate(schema) if arrow.types.is_float64(field.type)}
+    others: dict[int, list[Any]] = {j: [] for j in range(len(schema)) if j not in fractions}
     for batch in batches:
         within = places[(places >= start) & (places < start + batch.num_rows)] - start
-        parts.append(batch.take(arrow.array(within)))
-        start += batch.num_rows
-    return arrow.Table.from_batches(parts, schema=schema)
+        for j, values in fractions.items():
+            values[taken : taken + len(within)] = batch.column(j).to_numpy(zero_copy_only=False)[within]
+        for j, parts in others.items():
+            parts.append(batch.column(j).take(arrow.array(within)))
+        start, taken = start + batch.num_rows, taken + len(within)
+    columns = [
+        arrow.array(fractions[j], from_pandas=True) if j in fractions else arrow.chunked_array(others[j], field.type)
+        for j, field in enumerate(schema)
+    ]
+    return arrow.Table.from_arrays(columns, schema=schema)

@@ -41,16 +41,6 @@ class ResampledRows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FromRows:
-    """Draw as many rows as there are effectively, with replacement by their weights; repeats become weights."""
-
-    def __call__(self, rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> ResampledRows:
-        count = rng.multinomial(n_draws(weight), weight / weight.sum())
-        drawn = count > 0
-        return ResampledRows(rows[drawn], count[drawn].astype(np.float64))
-
-
-@dataclass(frozen=True)
 class FromDensity:
     """Draw rows from a kernel density: with replacement, with Gaussian noise of ``width`` on each.
 

@@ -24,7 +24,7 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, part, whole_numbers
 from prinfold.files.latent_kinds import LATENT_SPACE
 from prinfold.geometry.projection import Projection, project_to_surface
-from prinfold.geometry.projection_starts import Footholds, graph_starts
+from prinfold.geometry.projection_starts import MeshStarts, graph_starts
 from prinfold.latent import Cloud
 from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, Gaussian
 from prinfold.rows.rows import for_each_block
@@ -121,7 +121,7 @@ class RidgeChart:
     def nearest(self, X: FloatArray) -> Projection:
         """The nearest point of the surface to each row (n, D)."""
         n, (D, d) = len(X), (X.shape[1], self.latent.n_columns)
-        _ = self._footholds, self._node_tree  # made once, not in every thread
+        _ = self._mesh_starts, self._node_tree  # made once, not in every thread
         found = Projection(np.empty((n, d)), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool))
 
         def one(part: slice) -> None:
@@ -168,8 +168,8 @@ class RidgeChart:
         return Mesh(self.point(Z), Z, np.concatenate(faces))
 
     @cached_property
-    def _footholds(self) -> Footholds | None:
-        return Footholds(self._mesh) if len(self._mesh.faces) else None
+    def _mesh_starts(self) -> MeshStarts | None:
+        return MeshStarts(self._mesh) if len(self._mesh.faces) else None
 
     @cached_property
     def _node_points(self) -> FloatArray:
@@ -181,9 +181,9 @@ class RidgeChart:
 
     def _nearest_block(self, rows: FloatArray) -> Projection:
         latent = self.latent
-        if self._footholds is None:
+        if self._mesh_starts is None:
             return self._descend(rows, graph_starts(rows, self._node_points, latent.nodes, latent.edges, _N_STARTS))
-        found = self._descend(rows, self._footholds.starts(rows, latent.domain, _N_STARTS))
+        found = self._descend(rows, self._mesh_starts.starts(rows, latent.domain, _N_STARTS))
         distance, node = map(np.asarray, self._node_tree.query(rows))
         missed = np.flatnonzero(distance**2 < found.squared_distance)
         if len(missed):  # a mesh may overlook a narrow fold

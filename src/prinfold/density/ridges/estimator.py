@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray, Mesh
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import TRAINING, require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.roots import ROOT
@@ -52,7 +52,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import check_table, check_weight
+from prinfold.validation.tables import as_numbers, check_table, check_weight
 
 _NEIGHBORS = 30
 """Rows whose covariance gives the directions of ``normal="neighbors"``."""
@@ -285,7 +285,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the ridge.
 
@@ -390,7 +390,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         rows = fit.rows.rows
         if isinstance(self.start, str):
             return STARTS[self.start](fit.flow, fit.space.enter(rows))
-        points = np.asarray(self.start, dtype=np.float64)
+        points = as_numbers("start", self.start)
         D = rows.shape[1]
         if points.ndim != 2 or points.shape[1] != D or len(points) == 0 or not np.isfinite(points).all():
             raise InvalidDataError(f"start must hold finite points of shape (m, {D}), got shape {points.shape}")
@@ -472,9 +472,6 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     def _instead(self) -> tuple[str, ...]:
         """Another method, where there is one for ridges of this dimension."""
         return ("fit a PrincipalTree",) if self.flow_.dimension == 1 else ()
-
-    def _latent_of(self, table: FloatArray) -> FloatArray:
-        return self._nearest(table).latent.astype(table.dtype, copy=False)
 
     def _carry(self, table: FloatArray) -> FlowResult:
         with blas_on_one_thread():  # held throughout: asking for it at every step would show

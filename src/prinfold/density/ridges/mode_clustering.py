@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.file_requirements import require_parts
+from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.base.unique_rows import unique_rows
 from prinfold.density.densities import STORED_BANDWIDTH
 from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe
@@ -18,7 +18,7 @@ from prinfold.density.ridges.mean_shift import STEPS, Flow, FlowResult, Status, 
 from prinfold.density.ridges.modes import Modes, find_modes, label_rows
 from prinfold.density.row_spaces import SPACES, RowSpace
 from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
-from prinfold.files import save, storable
+from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, part, whole_numbers
 from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.failures import gate_verbs
@@ -30,7 +30,7 @@ from prinfold.validation.tables import check_table, check_weight, forget
 @gate_verbs
 @fill_parameter_docs
 @storable
-class ModeClustering(ClusterMixin, BaseEstimator):
+class ModeClustering(ClusterMixin, StoredEstimator):
     """Cluster rows by the mode of their density that mean shift carries them to.
 
     The number of clusters comes with the bandwidth, clusters may have any shape, and a new row is told its cluster by
@@ -247,20 +247,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         """
         return self.flow_.density.log_density(self.space_.enter(self._table(X)))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`prinfold.load` reads.
-
-        Parameters
-        ----------
-        {path}
-        """
-        save(self, path)
-
     # --------------------------------------------------------------------------------------- plumbing
-
-    def _table(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        return check_table(self, X, reset=False)
 
     def _climb_rows(self, table: FloatArray) -> FlowResult:
         return _climb(self.flow_, self.space_.enter(table))

@@ -146,7 +146,7 @@ def _check_options(options: dict[str, Any]) -> None:
 def _check_values(x: Any) -> FloatArray:
     try:
         value = np.array(x, dtype=float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidDataError(f"x should be a sequence of numbers: {error}.") from error
     if value.ndim != 1 or len(value) == 0:
         raise InvalidDataError(

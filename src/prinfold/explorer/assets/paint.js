@@ -10,6 +10,8 @@ const SEQUENCE = [[0, 32, 77], [55, 76, 108], [108, 110, 114], [155, 146, 116], 
 const SEQUENCE_DARK = [[74, 116, 214], [104, 134, 186], [140, 148, 160], [180, 170, 132], [220, 202, 104], [255, 240, 110]];
 // Little of what is shaded to much of it: away from the page, so that high is dark on paper and light on black.
 const SHADES = { light: [[238, 241, 245], [190, 198, 209]], dark: [[22, 26, 33], [66, 75, 89]] };
+// Cells on either side over which the edge of the shading fades out.
+const EDGE = 2;
 // Rows that are not selected while others are: fainter, but there.
 const FAINT = 0.32;
 // Round rows that are coloured by a number: the middle of a scale is as grey as the shading, and its end as pale as a page.
@@ -62,7 +64,23 @@ function makeColouring(choice, dark) {
   return { styles, of, range, stops, name: choice.name };
 }
 
-// A picture of numbers over the chart, one pixel for each cell; cells without a surface stay clear.
+// Mean of the cells near one, and how many of those that there are hold a number: 1 all, 0 none.
+function near(field, row, column) {
+  const [rows, columns] = field.shape;
+  let [sum, known, all] = [0, 0, 0];
+  for (let r = Math.max(row - EDGE, 0); r <= Math.min(row + EDGE, rows - 1); r++) {
+    for (let c = Math.max(column - EDGE, 0); c <= Math.min(column + EDGE, columns - 1); c++) {
+      const value = field.value[r * columns + c];
+      all += 1;
+      if (Number.isNaN(value)) continue;
+      sum += value;
+      known += 1;
+    }
+  }
+  return { mean: sum / known, share: known / all };
+}
+
+// A picture of numbers over the chart, one pixel for each cell; cells without a surface stay clear, and edges are soft.
 function shadeImage(field, dark) {
   const [rows, columns] = field.shape;
   const canvas = document.createElement("canvas");
@@ -74,9 +92,11 @@ function shadeImage(field, dark) {
   for (let r = 0; r < rows; r++) {
     for (let c = 0; c < columns; c++) {
       const value = field.value[(rows - 1 - r) * columns + c];
-      const at = 4 * (r * columns + c);
-      if (Number.isNaN(value)) continue;
-      image.data.set([...mix(stops, (value - low) / (high - low)), 255], at);
+      const { mean, share } = near(field, rows - 1 - r, c);
+      const alpha = Math.min(Math.max(2 * share - 0.5, 0), 1);
+      if (alpha === 0) continue;
+      const shown = Number.isNaN(value) ? mean : value;
+      image.data.set([...mix(stops, (shown - low) / (high - low)), Math.round(255 * alpha)], 4 * (r * columns + c));
     }
   }
   context.putImageData(image, 0, 0);

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.file_requirements import explain_misfits, require_parts
-from prinfold.base.nearest_point import SurfaceGeometry
+from prinfold.base.surface_geometry import SurfaceGeometry
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import RandomState
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
@@ -21,7 +21,7 @@ from prinfold.gtm.mixture.hierarchy import ROOT, HierarchyVerbs
 from prinfold.gtm.mixture.model import MixtureModel, MixtureState
 from prinfold.gtm.mixture.starts import (
     PARTITIONS,
-    Begun,
+    MixtureStart,
     begin,
     check_recipes,
     given_memberships,
@@ -45,6 +45,7 @@ from prinfold.validation.settings import (
     one_of,
     random_state,
     real,
+    refits,
 )
 from prinfold.validation.tables import check_errors, check_table, check_weight, forget, has_gaps
 
@@ -129,7 +130,7 @@ class GTMMixture(MixtureVerbs):
         "gtm": nothing | instance_of(GTM, list, tuple, words="a GTM or a list of GTMs"),
         "shared_noise": flag,
         "partition": one_of(PARTITIONS) | instance_of(np.ndarray, list, words="an array of numbers or memberships"),
-        "n_init": integer(1),
+        "n_init": refits(1),
         "max_iter": integer(0),
         "tol": real(0),
         "relaxation": real(1),
@@ -164,7 +165,7 @@ class GTMMixture(MixtureVerbs):
 
     # ---------------------------------------------------------------------------------------- fitting
 
-    @with_callbacks
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
         """Fit all maps and their shares by expectation maximisation.
 
@@ -266,7 +267,7 @@ class GTMMixture(MixtureVerbs):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _train(self, begun: Begun) -> tuple[Rows, MixtureModel, MixtureState]:
+    def _train(self, begun: MixtureStart) -> tuple[Rows, MixtureModel, MixtureState]:
         """EM from the best start."""
         model, rows = begun.model, begun.rows
         outcome = self._train_with_callbacks(
@@ -284,7 +285,7 @@ class GTMMixture(MixtureVerbs):
             each.stop_reason_, each.history_ = self.stop_reason_, self.history_
         return rows, model, outcome.state
 
-    def _attributes(self, begun: Begun, state: MixtureState) -> dict[str, Any]:
+    def _attributes(self, begun: MixtureStart, state: MixtureState) -> dict[str, Any]:
         """Attributes of a fitted mixture, its largest map first unless the maps have an order of their own."""
         shares = state.parameters.shares
         order = np.argsort(-shares, kind="stable") if begun.free else np.arange(len(shares))
@@ -382,4 +383,4 @@ class GTMHierarchy(HierarchyVerbs):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        require_parts({"levels_ of which each lies below a map of another": self._hangs_together()})
+        require_parts({"levels_ of which each lies below a map of another": self._is_consistent()})

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.exceptions import InvalidParameterError
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -24,7 +24,7 @@ ROOT = "root"
 
 @gate_verbs
 @fill_parameter_docs
-class HierarchyVerbs(BaseEstimator):
+class HierarchyVerbs(StoredEstimator):
     """Verbs of a fitted hierarchy; it has ``levels_``, mixtures by the names of their paths."""
 
     levels_: dict[str, Any]
@@ -64,7 +64,7 @@ class HierarchyVerbs(BaseEstimator):
         table, path = self._table(X), _as_path(path)
         known = check_errors(errors, table, self)
         above, number = self._map_above(path)
-        checked, weight = check_weight(sample_weight, table), self._handed_down(table, path[:-1], known)
+        checked, weight = check_weight(sample_weight, table), self._memberships_above(table, path[:-1], known)
         weight = weight if checked is None else weight * checked
         options = {"sample_weight": weight, "errors": known, "places": places}
         child = above.drill_down(table, number, mixture, **options)
@@ -140,7 +140,7 @@ class HierarchyVerbs(BaseEstimator):
         table, path = self._table(X), _as_path(path)
         known = check_errors(errors, table, self)
         own = self._level(path).memberships(table, errors=known)
-        return np.asarray(self._handed_down(table, path, known)[:, None] * own, dtype=table.dtype)
+        return np.asarray(self._memberships_above(table, path, known)[:, None] * own, dtype=table.dtype)
 
     def score_samples(self, X: Any, *, errors: Any = None) -> FloatArray:
         """Log-likelihood of each row under the mixture of all leaves.
@@ -178,7 +178,6 @@ class HierarchyVerbs(BaseEstimator):
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
     plot = PrincipalManifold.plot
-    save = PrincipalManifold.save
     cite = PrincipalManifold.cite
 
     # --------------------------------------------------------------------------------------- plumbing
@@ -202,7 +201,7 @@ class HierarchyVerbs(BaseEstimator):
         above, number = self._map_above(path)
         return float(above.mixing_[number])
 
-    def _handed_down(self, table: FloatArray, path: tuple[int, ...], errors: FloatArray | None) -> FloatArray:
+    def _memberships_above(self, table: FloatArray, path: tuple[int, ...], errors: FloatArray | None) -> FloatArray:
         """(n,) memberships that reach a mixture."""
         share = np.ones(table.shape[0])
         for depth, j in enumerate(path):
@@ -213,7 +212,7 @@ class HierarchyVerbs(BaseEstimator):
         check_is_fitted(self)
         return check_table(self, X, reset=False, accept_sparse=True, accept_missing=True)
 
-    def _hangs_together(self) -> bool:
+    def _is_consistent(self) -> bool:
         """Whether every mixture has these columns and stands below a map of another, the root below none."""
         for name, each in self.levels_.items():
             path = _path_of(name)

@@ -28,10 +28,10 @@ from prinfold.gtm.node_selection import Hint, Part, plan
 from prinfold.gtm.noise.protocol import Parameters, Posterior, require
 from prinfold.rows.rows import Rows, Selection, blas_on_one_thread
 
-_DEAD = 1e-12
+_LEAST_MAP_SHARE = 1e-12
 """Share of all rows below which a map has none: it keeps what it has, and takes no part any more."""
 
-_NOTHING = 1e-16
+_NEGLIGIBLE_MEMBERSHIP = 1e-16
 """Memberships that change no sum of double precision."""
 
 _LEAST_LOG_DENSITY = float(np.finfo(np.float64).min)
@@ -132,6 +132,7 @@ class MixtureModel:
         }
 
 
+@blas_on_one_thread()
 def e_step(
     model: MixtureModel, rows: Rows, parameters: MixtureParameters, hints: Sequence[Hint]
 ) -> tuple[MixtureStatistics, tuple[Hint, ...]]:
@@ -146,7 +147,7 @@ def e_step(
     found = []
     for j, (each, own) in enumerate(zip(model.maps, passes, strict=True)):
         mine = model.rows_of_map(j, rows, weight * share[:, j])
-        found.append(gtm.sum_parts(each, mine, own.nodes, _with_something(own.parts, share[:, j])))
+        found.append(gtm.sum_parts(each, mine, own.nodes, _parts_with_rows(own.parts, share[:, j])))
     sums = MixtureStatistics(tuple(found), float(weight @ log_likelihood), float(weight.sum()))
     return sums, tuple(own.hint for own in passes)
 
@@ -167,11 +168,11 @@ def _planned(model: MixtureModel, j: int, rows: Rows, parameters: MixtureParamet
     return _Pass(nodes, cast(Sequence[Part], parts), hint)
 
 
-def _with_something(parts: Sequence[Part], share: FloatArray) -> list[Part]:
+def _parts_with_rows(parts: Sequence[Part], share: FloatArray) -> list[Part]:
     """The parts without the rows that a map has nothing of."""
     found = []
     for part in parts:
-        some = share[part.rows] > _NOTHING
+        some = share[part.rows] > _NEGLIGIBLE_MEMBERSHIP
         if some.all():
             found.append(part)
         elif some.any():
@@ -180,6 +181,7 @@ def _with_something(parts: Sequence[Part], share: FloatArray) -> list[Part]:
     return found
 
 
+@blas_on_one_thread()
 def log_densities(model: MixtureModel, rows: Rows, parameters: MixtureParameters) -> FloatArray:
     """(n, J) log p_j(t), in double precision."""
     return _log_densities(model, rows, [_planned(model, j, rows, parameters, Hint()) for j in range(len(model.maps))])
@@ -212,7 +214,7 @@ def memberships(log_density: FloatArray, shares: FloatArray) -> tuple[FloatArray
 def m_step(model: MixtureModel, sums: MixtureStatistics, parameters: MixtureParameters) -> MixtureParameters:
     """New shares (6.3), and the M-step of every map that has rows; with one noise for all, that of all together."""
     shares = sums.masses / sums.total
-    alive = shares > _DEAD
+    alive = shares > _LEAST_MAP_SHARE
     maps = list(parameters.maps)
     for j in np.flatnonzero(alive):
         each = model.maps[j]

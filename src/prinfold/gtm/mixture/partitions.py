@@ -103,12 +103,12 @@ def _alternate(among: Distinct, n_parts: int, dimension: int, rng: np.random.Gen
     rows, weight = among
     centers = _far_apart(rows, weight, n_parts, rng)
     part = Flats(centers, np.empty((len(centers), 0, rows.shape[1]))).parts(rows)
-    flats = _through(rows, weight, part, centers, dimension)
+    flats = _fit_flats(rows, weight, part, centers, dimension)
     for _ in range(_ROUNDS):
         after = flats.parts(rows)
         if (after == part).all():
             break
-        part, flats = after, _through(rows, weight, after, flats.centers, dimension)
+        part, flats = after, _fit_flats(rows, weight, after, flats.centers, dimension)
     return flats
 
 
@@ -179,7 +179,7 @@ def _drawn(chance: FloatArray, rng: np.random.Generator) -> int:
     return int(np.searchsorted(sums, rng.random() * sums[-1], side="right").clip(max=len(sums) - 1))
 
 
-def _through(rows: FloatArray, weight: FloatArray, part: IntArray, centers: FloatArray, dimension: int) -> Flats:
+def _fit_flats(rows: FloatArray, weight: FloatArray, part: IntArray, centers: FloatArray, dimension: int) -> Flats:
     """Flats through the middle of their rows along the longest axes; one without rows stays a point."""
     new, axes = centers.copy(), np.zeros((len(centers), dimension, rows.shape[1]))
     for j in range(len(centers)):

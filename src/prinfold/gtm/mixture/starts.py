@@ -44,11 +44,11 @@ _ROWS_FOR_OWN_SPREAD = 20
 """Distinct rows from which a part tells of a scale of its own: a few rows that happen to lie close would make the noise
 of their map as small as they like."""
 
-_LOOKED_AT = 2000
+_MOST_SAMPLED_ROWS = 2000
 
 
 @dataclass(frozen=True)
-class Begun:
+class MixtureStart:
     """A mixture after the first steps: settings and jobs of the maps, the model, all rows, and the state.
 
     ``free`` says that the order of the maps means nothing.
@@ -108,11 +108,12 @@ def _refuse_unknown_numbers(recipe: GTM) -> None:
         )
     if recipe.trainer != "batch":
         raise InvalidParameterError(
-            f"the maps of a mixture are trained together, so trainer={recipe.trainer!r} cannot be"
+            f"the maps of a mixture are trained together, so trainer={recipe.trainer!r} cannot be used; "
+            "leave it at 'batch'"
         )
 
 
-def begin(mixture: Any, gtms: list[GTM], given: GivenRows, rng: np.random.Generator) -> Begun:
+def begin(mixture: Any, gtms: list[GTM], given: GivenRows, rng: np.random.Generator) -> MixtureStart:
     """The best of several starts after a few iterations; where there is one only, that one."""
     whole = assemble(gtms[0]._recipe(), *given[:3])
     several = any(each is not gtms[0] for each in gtms)
@@ -141,11 +142,11 @@ def _try_start(
     rng: np.random.Generator,
     free: bool,
     planes: bool = False,
-) -> Begun:
-    return _after_a_few_steps(mixture, _begin_from_parts(mixture, gtms, given, whole, rng, free, planes))
+) -> MixtureStart:
+    return _train_briefly(mixture, _begin_from_parts(mixture, gtms, given, whole, rng, free, planes))
 
 
-def _objective(begun: Begun) -> float:
+def _objective(begun: MixtureStart) -> float:
     return begun.model.measure(begun.state)["objective"]
 
 
@@ -185,7 +186,7 @@ def _begin_from_parts(
     rng: np.random.Generator,
     free: bool,
     planes: bool = False,
-) -> Begun:
+) -> MixtureStart:
     """Each map on the rows of its part, and a first look at all rows; with ``planes`` no time is spent on its start."""
     assert given.places is not None
     weight = np.ones(given.table.shape[0]) if given.weight is None else given.weight
@@ -210,7 +211,7 @@ def _begin_from_parts(
     state = model.begin(rows, MixtureParameters(masses / masses.sum(), tuple(starts)))
     # Copies of parts are done with.
     jobs = [job._replace(rows=model.rows_of_map(j, rows)) for j, job in enumerate(jobs)]
-    return Begun(gtms, jobs, model, rows, state, free)
+    return MixtureStart(gtms, jobs, model, rows, state, free)
 
 
 def _part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows:
@@ -231,7 +232,7 @@ def _part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows
 
 def _spread(recipe: Recipe, job: TrainingJob, whole: TrainingJob) -> ColumnSpread:
     """How far the rows of a part spread, or those of the whole where the part is too small to tell."""
-    some = dense(job.rows.table[:: -(-job.rows.n_rows // _LOOKED_AT)])
+    some = dense(job.rows.table[:: -(-job.rows.n_rows // _MOST_SAMPLED_ROWS)])
     return recipe.spread(job.rows if len(np.unique(some, axis=0)) >= _ROWS_FOR_OWN_SPREAD else whole.rows)
 
 
@@ -260,7 +261,7 @@ def _start(recipe: Recipe, job: TrainingJob, rng: np.random.Generator) -> Parame
     return warm_start(complete_start(recipe), job.model, job.rows, rng)
 
 
-def _after_a_few_steps(mixture: Any, begun: Begun) -> Begun:
+def _train_briefly(mixture: Any, begun: MixtureStart) -> MixtureStart:
     model, rows = begun.model, begun.rows
     outcome = run_fixed_point(
         lambda: begun.state,
@@ -289,7 +290,7 @@ def given_memberships(partition: Any, n_maps: int, n_rows: int) -> FloatArray | 
     if not sound or (found < 0).any() or not (found.sum(axis=1) > 0).all():
         raise InvalidDataError(
             f"partition must hold the number of a map for each of {n_rows} rows, or memberships of shape "
-            f"({n_rows}, {n_maps}) that are not negative and not all nil; got shape {found.shape} of {found.dtype}"
+            f"({n_rows}, {n_maps}) that are not negative and not all zero; got shape {found.shape} of {found.dtype}"
         )
     return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)
 

@@ -411,7 +411,7 @@ class MixtureVerbs(PrincipalManifold):
         if dead:
             warn_caller(
                 Message(
-                    f"map(s) {_listed(dead)} hold less than one row: there is nothing left for them to explain",
+                    f"map(s) {_join_numbers(dead)} hold less than one row: there is nothing left for them to explain",
                     Advice("n_maps", max(1, len(self.maps_) - len(dead))),
                     Advice("random_state", words="try another {}"),
                     "another partition",
@@ -435,9 +435,9 @@ class MixtureVerbs(PrincipalManifold):
                 if not issubclass(one.category, ConvergenceWarning | InterruptedWarning):
                     said.setdefault((Message.after("", one.message), one.category), []).append(j)
         for (words, category), maps in said.items():
-            where = "" if len(maps) == len(self.maps_) else f"map(s) {_listed(maps)}: "
+            where = "" if len(maps) == len(self.maps_) else f"map(s) {_join_numbers(maps)}: "
             warn_caller(Message.after(where, words), category)
 
 
-def _listed(maps: list[int]) -> str:
+def _join_numbers(maps: list[int]) -> str:
     return ", ".join(map(str, maps))

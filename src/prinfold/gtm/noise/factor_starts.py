@@ -35,15 +35,15 @@ _RESIDUAL_ROWS = 2000
 def with_directions(start: Start, directions: Directions) -> Start:
     """The start with directions that all nodes share."""
     if start is pca_start or isinstance(start, Contest):  # surface and directions have a contest of their own
-        return partial(_shared_out, directions)
+        return partial(_divide_axes, directions)
     if directions.axes is None:
-        return partial(_left_over, start, directions)
+        return partial(_along_residuals, start, directions)
     raise InvalidParameterError(
         Message(f"axes={directions.axes} of the noise go with one start only", "leave them out", Advice("init", "pca"))
     )
 
 
-def _shared_out(directions: Directions, model: GTMModel, rows: Rows, rng: np.random.Generator) -> FactorParameters:
+def _divide_axes(directions: Directions, model: GTMModel, rows: Rows, rng: np.random.Generator) -> FactorParameters:
     """The best of the ways in which surface and directions may share the principal axes."""
     latent, n_factors = model.surface.latent, directions.count
     n_surface = min(latent.embed(latent.nodes[:1]).shape[1], rows.n_columns)
@@ -54,7 +54,9 @@ def _shared_out(directions: Directions, model: GTMModel, rows: Rows, rng: np.ran
     every = combinations(range(min(n_axes, len(found.variances))), n_surface)
     choices = [directions.axes] if directions.axes is not None else list(islice(every, _MOST_TRIALS))
     starts = [_on_axes(model, found, chosen, n_factors) for chosen in choices]
-    return starts[0] if len(starts) == 1 else max(starts, key=lambda each: _promise(model, _thin_rows(rows), each))
+    return (
+        starts[0] if len(starts) == 1 else max(starts, key=lambda each: _trial_objective(model, _thin_rows(rows), each))
+    )
 
 
 def _refuse_other_axes(axes: tuple[int, ...], n_surface: int, n_columns: int) -> None:
@@ -81,7 +83,7 @@ def _along(parameters: Parameters, V: FloatArray) -> FactorParameters:
     return replace(parameters, factors=V)
 
 
-def _promise(model: GTMModel, rows: Rows, parameters: FactorParameters) -> float:
+def _trial_objective(model: GTMModel, rows: Rows, parameters: FactorParameters) -> float:
     """The objective after some training."""
     state = model.begin(rows, parameters)
     for _ in range(_TRIAL_STEPS):
@@ -96,7 +98,7 @@ def _thin_rows(rows: Rows) -> Rows:
     return replace(rows, table=rows.table[some], weight=weight, errors=errors)
 
 
-def _left_over(
+def _along_residuals(
     start: Start, directions: Directions, model: GTMModel, rows: Rows, rng: np.random.Generator
 ) -> FactorParameters:
     """The start with directions along which rows scatter most about the nearest nodes."""

@@ -326,6 +326,10 @@ class AnyStatistics(Protocol):
         """(K, D) the same for each column, where columns differ in what was measured."""
 
     @property
+    def moment(self) -> FloatArray:
+        """(K, D) RᵀT: sums of the rows by the responsibilities of each node."""
+
+    @property
     def total(self) -> float:
         """Sum of the weights of the rows."""
 

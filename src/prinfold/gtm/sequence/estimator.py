@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from prinfold._typing import FloatArray, RandomState
-from prinfold.base.callbacks import with_callbacks
+from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
@@ -264,7 +264,7 @@ class GTMSequence(SequenceVerbs):
             self._fit_sequences(given, sample_weight, errors)
         return self
 
-    @with_callbacks
+    @fit_method
     def _fit_sequences(self, given: Arranged, sample_weight: Any, errors: Any) -> None:
         self._forget()
         table = self._training_table(given.X, None)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,17 @@ from prinfold.gtm.e_step import Take
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.protocol import Parameters, Posterior, require
 from prinfold.gtm.sequence.hidden_markov import ChainSteps
-from prinfold.gtm.sequence.sequence_passes import FilteringWalk, PathWalk, SmoothingWalk, marks, portions
+from prinfold.gtm.sequence.sequence_passes import (
+    FilteringWalk,
+    PathWalk,
+    SmoothingWalk,
+    empty_counts,
+    marks,
+    portions,
+)
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, Visits
-from prinfold.rows.rows import Rows, blas_on_one_thread, work_through
+from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
+from prinfold.validation.memory import check_draws
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,7 @@ class SequenceModel(gtm.GTMModel):
 
     recipe: ChainRecipe
     chain: Chain | None = None
+    rows_stand_alone: ClassVar[bool] = False
 
     def begin(self, rows: Rows, parameters: Any) -> SequenceState:
         """State after a first look at the rows, with the chain there is or a first one."""
@@ -70,10 +79,6 @@ class SequenceModel(gtm.GTMModel):
         found = gtm.measure(self, state)
         found["objective"] -= self.recipe.cost(state.chain) / state.statistics.total
         return found | {"jump": state.chain.jump}
-
-    @property
-    def rows_stand_alone(self) -> bool:
-        return False
 
     def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
         """Hand all rows to ``take`` with what their whole sequences say of them."""
@@ -113,11 +118,10 @@ def e_step(model: SequenceModel, rows: Rows, parameters: Any, chain: Chain, hint
     if stand_alone(rows, chain) and not model.recipe.learn_initial:  # else it counts where sequences begin
         statistics, hint = gtm.e_step(model, rows, parameters, hint)
         return statistics, Visits(np.zeros(len(chain.local)), 0.0, np.zeros(len(chain.initial))), hint
-    workers = _walk(model, rows, parameters, chain, _Summer)
-    statistics, visits = workers[0].sums.statistics(), workers[0].visits()
-    for worker in workers[1:]:
-        statistics, visits = statistics + worker.sums.statistics(), visits.plus(worker.visits())
-    return statistics, visits, hint
+    make, parts = _walkers(model, rows, parameters, chain, _Summer)
+    n_nodes = len(chain.initial)
+    found = sum_through(make, parts, [(part.stop - part.start) * n_nodes for part in parts])
+    return found.statistics, found.visits, hint
 
 
 def log_likelihood(model: SequenceModel, rows: Rows, parameters: Any) -> FloatArray:
@@ -146,12 +150,14 @@ def filtered_mean(model: SequenceModel, rows: Rows, parameters: Any) -> FloatArr
     return out
 
 
+@blas_on_one_thread()
 def forecast(model: SequenceModel, rows: Rows, parameters: Any, n_steps: int) -> tuple[FloatArray, FloatArray]:
     """(S, n_steps, D) expectation of the rows after each sequence, about the data's centre; and their variance.
 
     The noise of ``model`` must be one that takes gaps.
     """
     share, chain = last_states(model, rows, parameters), model.present_chain()
+    check_draws(n_steps, len(share) * rows.n_columns, "n_steps", least=1)
     impute = require(model.noise.capabilities.impute, model.noise, "tell what is missing")
     nodes = model.noise.at_nodes(model.surface, parameters)
     nothing = model.noise.load(np.full((len(share), rows.n_columns), np.nan))
@@ -204,13 +210,32 @@ def _cuts(rows: Rows) -> IntArray:
     return rows.cuts if isinstance(rows, SequenceRows) else np.arange(rows.n_rows + 1)
 
 
-def _walk(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]) -> list[Any]:
-    """Send walkers over all sequences, and return them."""
+def _walk(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]) -> None:
+    """Send walkers over all sequences."""
+    walker, parts = _walkers(model, rows, parameters, chain, make)
+    work_through(walker, parts, rows.n_rows * len(chain.initial))
+
+
+@blas_on_one_thread()
+def _walkers(
+    model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]
+) -> tuple[Callable[[], Any], list[slice]]:
+    """A maker of walkers, and the parts that walkers take: whole sequences."""
     # In double precision throughout: a step multiplies what the last one left.
     nodes = model.noise.at_nodes(model.surface, parameters)
     begins, parts = marks(_cuts(rows)), portions(_cuts(rows), rows.block_rows)
-    n_entries = rows.n_rows * len(nodes.centers)
-    return work_through(lambda: make(model.noise, rows, nodes, begins, chain.steps), parts, n_entries)
+    return lambda: make(model.noise, rows, nodes, begins, chain.steps), parts
+
+
+@dataclass(frozen=True)
+class _SequenceSums:
+    """Sums over some sequences: those of their rows, and the numbers of steps."""
+
+    statistics: Any
+    visits: Visits
+
+    def __add__(self, other: _SequenceSums) -> _SequenceSums:
+        return _SequenceSums(self.statistics + other.statistics, self.visits.plus(other.visits))
 
 
 class _Summer(SmoothingWalk):
@@ -218,7 +243,11 @@ class _Summer(SmoothingWalk):
 
     def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
-        self.sums, self.first = nodes.empty_sums(), np.zeros(len(steps.initial))
+        self._begin()
+
+    def _begin(self) -> None:
+        self.sums, self.first = self.nodes.empty_sums(), np.zeros(len(self.steps.initial))
+        self.counts = empty_counts(self.steps)
 
     def take(self, some: slice, loaded: Any, posterior: Posterior) -> None:
         weight, begins = self.rows.block_weight(some), np.flatnonzero(self.begins[some])
@@ -226,9 +255,11 @@ class _Summer(SmoothingWalk):
         self.first += share @ posterior.relative[begins]
         self.sums.add(loaded, weight, posterior, None)
 
-    def visits(self) -> Visits:
-        """The numbers of steps so far."""
-        return Visits(self.counts.moves, float(self.counts.jumps[0]), self.first)
+    def take_sum(self) -> _SequenceSums:
+        visits = Visits(self.counts.moves, float(self.counts.jumps[0]), self.first)
+        found = _SequenceSums(self.sums.statistics(), visits)
+        self._begin()
+        return found
 
 
 class _Visitor(SmoothingWalk):

@@ -172,8 +172,8 @@ def warn_about_empty_steps(table: FloatArray, cuts: IntArray) -> IntArray:
     unseen = np.flatnonzero(np.logical_and.reduceat(np.isnan(table).all(axis=1), cuts[:-1]))
     if len(unseen):
         warn_caller(
-            f"{len(unseen)} sequence(s) have no value in any row, the first being sequence {unseen[0]}; they teach "
-            "nothing, and all that can be said of them is what the model expects of any sequence",
+            f"{len(unseen)} sequence(s) have no value in any row, the first being sequence {unseen[0]}; a fit ignores "
+            "them, and results for them are those that the model expects of any sequence",
             DegenerateWarning,
         )
     return unseen

@@ -48,6 +48,11 @@ def _kernels(n_rows: int) -> Any:
     return chain_sweeps
 
 
+def empty_counts(steps: ChainSteps) -> Counts:
+    """Counts of no steps."""
+    return Counts(np.zeros(len(steps.share)), np.zeros(1))
+
+
 class SequenceWalk(ABC):
     """One thread's share of a pass over sequences; ``begins`` are the marks of all rows."""
 
@@ -107,7 +112,7 @@ class SmoothingWalk(SequenceWalk):
 
     def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
-        self.counts = Counts(np.zeros(len(steps.share)), np.zeros(1))
+        self.counts = empty_counts(steps)
 
     @abstractmethod
     def take(self, some: slice, loaded: Any, posterior: Posterior) -> None:
@@ -141,17 +146,17 @@ class PathWalk(SequenceWalk):
         before = []
         for some in chunks[:-1]:
             before.append(best.copy())
-            self._came(some, best)
+            self._best_origins(some, best)
         before.append(best)
         came: IntArray | None = None
         for some, past in zip(reversed(chunks), reversed(before), strict=True):
             ends, later = self.ends(some).copy(), came
-            came, tops = self._came(some, past)
+            came, tops = self._best_origins(some, past)
             if later is not None and not ends[-1]:  # the path goes on, and the first row after these says from where
                 ends[-1], tops[-1] = True, later[0, self.path[some.stop]]
             self.path[some] = trace(came, ends, tops)
 
-    def _came(self, some: slice, best: FloatArray) -> tuple[IntArray, IntArray]:
+    def _best_origins(self, some: slice, best: FloatArray) -> tuple[IntArray, IntArray]:
         """Where likeliest paths come from, and where they stand; ``best`` goes from before the rows to after them."""
         _, work, _ = self.densities(some)
         found: tuple[IntArray, IntArray] = self.kernels.best_steps(work[0], self.begins[some], best, self.steps)

@@ -115,7 +115,10 @@ class FreeRule:
         # The best for the shared steps there are, and for those that would be best if nodes had none of their own: the
         # former never lowers what is sought, and the better of the two is taken.
         moves = chain.moves
-        tried = [self._drawn(chain, counts, kinds) for kinds in (chain.kinds, _best_kinds(moves, counts, chain.kinds))]
+        tried = [
+            self._shrink_to_shared(chain, counts, kinds)
+            for kinds in (chain.kinds, _best_kinds(moves, counts, chain.kinds))
+        ]
         return max(tried, key=lambda each: float(counts @ np.log(each.local)) - self.cost(each))
 
     def cost(self, chain: Chain) -> float:
@@ -123,7 +126,7 @@ class FreeRule:
         apart = float(shared @ np.log(shared / chain.local))
         return self.strength * apart + SharedRule().cost(chain)
 
-    def _drawn(self, chain: Chain, counts: FloatArray, kinds: FloatArray) -> Chain:
+    def _shrink_to_shared(self, chain: Chain, counts: FloatArray, kinds: FloatArray) -> Chain:
         moves, shared = chain.moves, shared_steps(chain.moves, kinds)
         total = moves.per_node(counts) + self.strength
         return replace(chain, kinds=kinds, local=(counts + self.strength * shared) / total[moves.source])

@@ -207,11 +207,12 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
     n_rows = _CYCLE_ROWS if has_angles(latent) else _TRIAL_ROWS
     unique, weight = distinct_rows(rows, np.random.default_rng(0), n_rows)
     some = as_rows(unique, None, weight, width=latent.n_nodes)
-    trials = rank_trials([run_trial(plain, some, parameters) for parameters in found])
-    return [
-        _as_first(model, plane if each.start is plane else each.state.parameters)
-        for each in trials
-        if each.objective > trials[0].objective - _FAR_BEHIND
+    trials = [run_trial(plain, some, parameters) for parameters in found]
+    ranked = rank_trials([each for each in trials if np.isfinite(each.objective)])
+    near = [each for each in ranked if each.objective > ranked[0].objective - _FAR_BEHIND]
+    # Rows so far out that no trial ends in a number are left to the fit, which names them.
+    return [_as_first(model, plane if each.start is plane else each.state.parameters) for each in near] or [
+        _as_first(model, plane)
     ]
 
 

@@ -132,6 +132,8 @@ def _weighted_median(values: FloatArray, mass: FloatArray | None) -> FloatArray:
 
 def rank_trials(trials: Sequence[Trial]) -> list[Trial]:
     """Trials, the best first: those that come furthest, but for troubled ones that others come close to."""
+    if not trials:
+        return []
     furthest = max(each.objective for each in trials)
     close = [each for each in trials if each.objective >= furthest - CLOSE]
     sound = [each for each in close if len(close) > 1 and not each.troubled] or close

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +20,9 @@ from prinfold.gtm import model as gtm
 from prinfold.gtm.noise.protocol import AnyStatistics
 from prinfold.loops import Outcome
 from prinfold.rows.rows import Rows
+from prinfold.rows.tree_sums import tree_sum
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,17 +57,19 @@ def some_rows(rows: Rows, chosen: slice | IntArray) -> Rows:
 
 def sum_statistics(statistics: Iterable[AnyStatistics]) -> AnyStatistics:
     """The sum of the statistics of several blocks."""
-    return reduce(add, statistics)
+    return tree_sum(statistics)
 
 
-def with_final_pass(loop: Callable[..., Outcome[Any]], model: Any, rows: Rows) -> Callable[..., Outcome[Any]]:
-    """The loop followed by what ``model.finish`` does; the last entry of the history is then of that."""
+def with_final_pass(
+    loop: Callable[..., Outcome[T]], finish: Callable[[T], T], measure: Callable[[T], dict[str, float]]
+) -> Callable[..., Outcome[T]]:
+    """The loop followed by ``finish``; the last entry of the history is then of the state that this gives."""
 
-    def run(**settings: Any) -> Outcome[Any]:
+    def run(**settings: Any) -> Outcome[T]:
         outcome = loop(**settings)
         clock = perf_counter()
-        state = model.finish(rows, outcome.state)
-        measured = dict(model.measure(state))
+        state = finish(outcome.state)
+        measured = dict(measure(state))
         measured["seconds"] = outcome.history["seconds"][-1] + perf_counter() - clock
         history = {name: [*values[:-1], float(measured[name])] for name, values in outcome.history.items()}
         return replace(outcome, state=state, history=history)

@@ -14,8 +14,8 @@ its share.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from threading import Lock
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,9 +24,10 @@ from scipy.special import xlogy
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm import model as gtm
+from prinfold.gtm.e_step import Pass, entries
 from prinfold.gtm.node_selection import Part, RowBatch, grouped, swept
 from prinfold.gtm.noise.protocol import AnyNoise, AnyStatistics, Parameters, Posterior, in_words
-from prinfold.rows.rows import Rows
+from prinfold.rows.rows import Rows, sum_through
 
 
 class Frozen(NamedTuple):
@@ -50,28 +51,55 @@ def freeze(model: gtm.GTMModel, rows: Rows, parameters: Parameters, most: float)
     """The sums of a block, and what of them is frozen: the smallest responsibilities, up to ``most`` of each row."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     groups, parts = grouped(model.surface, model.noise, nodes, rows, parameters.weights)
-    at_row = {int(part.rows[0]): g for g, part in enumerate(parts)}  # type: ignore[index]
-    active: list[Part] = list(parts)
     share = np.ones(rows.n_rows)
-    large, small, lock = nodes.empty_sums(), nodes.empty_sums(), Lock()
+    active: list[Part] = list(parts)
+    sizes = entries(parts, nodes)
+    make = partial(_Divider, model.noise, rows, nodes, most, share, active)
+    found = sum_through(make, list(enumerate(parts)), sizes, gtm.ROWS_PER_SUM * len(nodes.centers))
+    return found.large + found.small, Frozen(swept(groups, active), share, found.small)
 
-    def divide(some: Any, loaded: Any, posterior: Posterior, near: IntArray | None, _: Any) -> None:
+
+@dataclass(frozen=True)
+class _DividedSums:
+    """Sums of the large responsibilities of some rows, and of the others."""
+
+    large: AnyStatistics
+    small: AnyStatistics
+
+    def __add__(self, other: _DividedSums) -> _DividedSums:
+        return _DividedSums(self.large + other.large, self.small + other.small)
+
+
+class _Divider(Pass):
+    """Divides the responsibilities of parts in two, and adds up both; fills in which are large and their share."""
+
+    def __init__(
+        self, noise: AnyNoise, rows: Rows, nodes: Any, most: float, share: FloatArray, active: list[Part]
+    ) -> None:
+        super().__init__(noise, rows, nodes)
+        self.most, self.share, self.active = most, share, active
+        self.large, self.small = nodes.empty_sums(), nodes.empty_sums()
+
+    def add(self, numbered: tuple[int, Part]) -> None:
+        g, part = numbered
+        some, near = part.rows, part.near
         assert near is not None
-        kept = _large(posterior, most)
+        loaded, posterior = self.posterior(part)
+        kept = _large(posterior, self.most)
         others = np.delete(np.arange(len(near)), kept)
-        weight = rows.block_weight(some)
-        weight = np.ones(len(loaded)) if weight is None else weight
-        held, rest = _among(posterior, kept), _among(posterior, others)
-        active[at_row[int(some[0])]] = Part(some, near[kept])
-        share[some] = held.total / posterior.total if len(others) else 1.0
-        with lock:  # threads share the sums: what takes time is the posterior
-            large.add(loaded, weight * share[some], held, near[kept])
-            if len(others):
-                small.add(loaded, weight * (1.0 - share[some]), rest, near[others])
+        given = self.rows.block_weight(some)
+        weight = np.ones(len(loaded)) if given is None else given
+        held = _among(posterior, kept)
+        share = held.total / posterior.total if len(others) else np.ones(len(loaded))
+        self.active[g], self.share[some] = Part(some, near[kept]), share
+        self.large.add(loaded, weight * share, held, near[kept])
+        if len(others):
+            self.small.add(loaded, weight * (1.0 - share), _among(posterior, others), near[others])
 
-    gtm.visit_parts(model, rows, nodes, parts, divide)
-    frozen = small.statistics()
-    return large.statistics() + frozen, Frozen(swept(groups, active), share, frozen)
+    def take_sum(self) -> _DividedSums:
+        found = _DividedSums(self.large.statistics(), self.small.statistics())
+        self.large, self.small = self.nodes.empty_sums(), self.nodes.empty_sums()
+        return found
 
 
 def sum_with_frozen(model: gtm.GTMModel, rows: Rows, parameters: Parameters, frozen: Frozen) -> AnyStatistics:

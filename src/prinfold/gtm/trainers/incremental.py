@@ -93,7 +93,7 @@ class IncrementalModel(BlockedModel):
                 "Incremental(freeze=…) remembers something of every row, and rows of Blocks are not held; leave freeze "
                 "at 0"
             )
-        return self._look(rows, parameters, repeat(Hint()))
+        return self._visit_all(rows, parameters, repeat(Hint()))
 
     def step(self, rows: Rows, state: IncrementalState, relaxation: float = 1.0) -> IncrementalState:
         """One sweep: a visit of every block. Steps are not stretched.
@@ -105,7 +105,7 @@ class IncrementalModel(BlockedModel):
         after = _sums_after([visit.statistics for visit in state.visits])
         for block, visit in zip(self._blocks(rows), state.visits, strict=True):
             others = [each for each in (before, after.pop()) if each is not None]
-            parameters = self._solved(sum_statistics([*others, visit.statistics]), parameters)
+            parameters = self._m_step(sum_statistics([*others, visit.statistics]), parameters)
             found = self._visit(block, parameters, visit, state.age, rows.at_hand)
             visits.append(found)
             before = found.statistics if before is None else before + found.statistics
@@ -114,12 +114,12 @@ class IncrementalModel(BlockedModel):
 
     def finish(self, rows: Rows, state: IncrementalState) -> IncrementalState:
         """The same parameters with what all rows add up to under them."""
-        return self._look(rows, state.parameters, (visit.hint for visit in state.visits))
+        return self._visit_all(rows, state.parameters, (visit.hint for visit in state.visits))
 
     def _blocks(self, rows: Rows) -> Iterator[Rows]:
         return blocks_of(rows, self.trainer.n_blocks)
 
-    def _solved(self, statistics: AnyStatistics, parameters: Parameters) -> Parameters:
+    def _m_step(self, statistics: AnyStatistics, parameters: Parameters) -> Parameters:
         with blas_on_one_thread():
             found: Parameters = self.noise.m_step(self.surface, statistics, self.penalty, parameters)
         return found
@@ -136,7 +136,7 @@ class IncrementalModel(BlockedModel):
         found, _ = gtm.e_step(self, block, parameters, visit.hint.for_new_rows())
         return Visit(found, visit.hint.without_rows())
 
-    def _look(self, rows: Rows, parameters: Parameters, hints: Iterable[Hint]) -> IncrementalState:
+    def _visit_all(self, rows: Rows, parameters: Parameters, hints: Iterable[Hint]) -> IncrementalState:
         visits = []
         for block, hint in zip(self._blocks(rows), hints, strict=False):
             found, after = gtm.e_step(self, block, parameters, hint)

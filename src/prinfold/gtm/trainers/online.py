@@ -204,7 +204,7 @@ class OnlineModel(BlockedModel):
 
     def begin(self, rows: Rows, parameters: Parameters) -> OnlineState:
         """A first look at the rows; what they add up to is forgotten with the first block."""
-        return self._look(rows, parameters, 0.0, 0)
+        return self._e_step_all(rows, parameters, 0.0, 0)
 
     def step(self, rows: Rows, state: OnlineState, relaxation: float = 1.0) -> OnlineState:
         """One pass. Steps are not stretched."""
@@ -220,9 +220,9 @@ class OnlineModel(BlockedModel):
 
     def finish(self, rows: Rows, state: OnlineState) -> OnlineState:
         """The same parameters with what all rows add up to under them."""
-        return self._look(rows, state.parameters, state.stream.seen, state.age)
+        return self._e_step_all(rows, state.parameters, state.stream.seen, state.age)
 
-    def _look(self, rows: Rows, parameters: Parameters, seen: float, age: int) -> OnlineState:
+    def _e_step_all(self, rows: Rows, parameters: Parameters, seen: float, age: int) -> OnlineState:
         found, _ = gtm.e_step(self, rows, parameters, Hint())
         return OnlineState(OnlineStream(parameters, found, seen), Score(found.log_likelihood, found.total), age)
 

@@ -12,7 +12,7 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, part, positive
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.per_cell import CellStatistics
-from prinfold.gtm.noise.protocol import Statistics
+from prinfold.gtm.noise.protocol import AnyStatistics, Parameters, Statistics
 from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.validation.settings import flag, real
 
@@ -38,7 +38,7 @@ class Memory:
         "freedom": real(0),
     }
 
-    statistics: Any
+    statistics: AnyStatistics
     seen: float
     floor: float
     floors: FloatArray
@@ -51,15 +51,16 @@ class Memory:
         """How far data spread, as the noise was told."""
         return ColumnSpread(self.floor, self.floors, self.scale)
 
-    def fits(self, model: GTMModel, parameters: Any) -> bool:
+    def fits(self, model: GTMModel, parameters: Parameters) -> bool:
         """Whether these are sums of that model, of no rows or of many."""
         empty = model.noise.at_nodes(model.surface, parameters).empty_sums().statistics()
+        names = [each.name for each in fields(empty)]
         if type(self.statistics) is not type(empty):
             return False
-        return all(_alike(getattr(self.statistics, f.name), getattr(empty, f.name)) for f in fields(empty))
+        return all(_alike(getattr(self.statistics, name), getattr(empty, name)) for name in names)
 
 
-def make_memory(model: GTMModel, statistics: Any, seen: float) -> Memory:
+def make_memory(model: GTMModel, statistics: AnyStatistics, seen: float) -> Memory:
     """The memory of a model and its sums."""
     noise, D = model.noise, statistics.moment.shape[1]
     gaps = noise.with_gaps() is noise
@@ -69,7 +70,7 @@ def make_memory(model: GTMModel, statistics: Any, seen: float) -> Memory:
     return Memory(statistics, float(seen), float(noise.floor), floors, scale, gaps, float(model.penalty.freedom))
 
 
-def with_gaps(statistics: Any) -> Any:
+def with_gaps(statistics: AnyStatistics) -> AnyStatistics:
     """Sums of rows without gaps as those of a noise that takes them.
 
     Isotropic noise has added up its squares over all columns. Each column has at least those of its means, and what

@@ -35,6 +35,9 @@ class Training(Protocol[T]):
     def measure(self, state: T) -> dict[str, float]:
         """Entries of the history for a state."""
 
+    def finish(self, rows: Rows, state: T) -> T:
+        """State that training ends with: the same parameters, with what all rows add up to under them."""
+
 
 AnyTraining: TypeAlias = Training[Any]
 """A model under training with states of some kind, where it does not matter which."""

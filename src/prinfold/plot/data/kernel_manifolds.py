@@ -10,10 +10,10 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.kernel_manifolds.kmm_table import Residuals
 from prinfold.kernel_manifolds.starts import Candidates
-from prinfold.latent import Cloud
+from prinfold.latent import LatentSpace
+from prinfold.latent.drawing import KernelContour, LatentLayout
 from prinfold.plot.data.surfaces import Field
-from prinfold.plot.inputs import FittedSurface
-from prinfold.plot.layouts import LatentLayout, Plane, SpaceLayout, Strip, layout_of
+from prinfold.plot.inputs import FittedSurface, drawing_of, layout_of
 
 _STRETCHED = 4.0
 """How many times as many rows as columns of images there may be, or the other way round."""
@@ -66,19 +66,20 @@ def _kinds(table: Candidates | Residuals) -> list[str]:
 # ------------------------------------------------------------------------------------------------- density
 
 
-def cloud_of(fitted: FittedSurface) -> Cloud:
-    """The latent points of a kernel method, refused where a model has no density over latent space."""
-    if not isinstance(fitted.latent, Cloud):
+def contour_of(fitted: FittedSurface) -> KernelContour:
+    """The latent density of a kernel method, refused where a model has none."""
+    contour = drawing_of(fitted.latent).contour
+    if contour is None:
         raise InvalidParameterError(
             f"{type(fitted.model).__name__} has no density over latent space; kernel methods such as UKR have"
         )
-    return fitted.latent
+    return contour
 
 
-def level(fitted: FittedSurface) -> float:
-    """The threshold as a density that integrates to 1."""
-    latent = cloud_of(fitted)
-    return latent.threshold / latent.profile.volume(latent.n_columns)
+def latent_level(fitted: FittedSurface) -> float:
+    """The threshold of the latent domain as a density that integrates to 1."""
+    contour = contour_of(fitted)
+    return contour.threshold / contour.profile.volume(fitted.latent.n_columns)
 
 
 def density_field(fitted: FittedSurface, layout: LatentLayout, resolution: int = 200) -> Field | None:
@@ -87,19 +88,19 @@ def density_field(fitted: FittedSurface, layout: LatentLayout, resolution: int =
     if cells is None:
         return None
     density = np.asarray(fitted.model.latent_density(cells.Z), dtype=float)
-    inside = np.where(density >= level(fitted), density, np.nan)
+    inside = np.where(density >= latent_level(fitted), density, np.nan)
     return Field(cells.x, cells.y, np.log(inside).reshape(cells.shape))
 
 
 def density_curve(fitted: FittedSurface, resolution: int = 600) -> tuple[FloatArray, FloatArray]:
     """Coordinates (r,) along a curve, a little beyond both ends, and the density there."""
-    domain = cloud_of(fitted).domain
-    margin = 0.03 * (domain.high[0] - domain.low[0]) or 0.5
-    z = np.linspace(domain.low[0] - margin, domain.high[0] + margin, resolution)
+    extent = fitted.latent.domain.extent
+    margin = 0.03 * extent.length or 0.5
+    z = np.linspace(extent.lower[0] - margin, extent.upper[0] + margin, resolution)
     return z, np.asarray(fitted.model.latent_density(z[:, None]), dtype=float)
 
 
-def contour_segments(latent: Cloud, resolution: int = 200) -> FloatArray:
+def contour_segments(latent: LatentSpace, resolution: int = 200) -> FloatArray:
     """(E, 2, 2) short segments along the contour that bounds a domain of two dimensions, holes and pieces included.
 
     Triangles that fill the domain share their sides with others, all but those along the contour.
@@ -173,12 +174,11 @@ def image_shape(shape: Any, n_columns: int) -> tuple[int, int]:
 
 def _paper(layout: LatentLayout) -> Any:
     """Corners of the paper that images are laid out on, and what turns places there into latent coordinates."""
-    if isinstance(layout, SpaceLayout):
+    if layout.plane is not None:
+        return layout.plane.low, layout.plane.high, layout.plane.invert
+    if layout.axis is None:
         raise InvalidParameterError("images are laid out over one or two latent axes; the model has more")
-    if isinstance(layout, Plane):
-        return layout.low, layout.high, layout.invert
-    low, high = (layout.low, layout.high) if isinstance(layout, Strip) else (-np.pi, np.pi)
-    return (low, 0.0), (high, 0.0), lambda place: place[:, :1]
+    return (layout.axis.low, 0.0), (layout.axis.high, 0.0), lambda place: place[:, :1]
 
 
 def _counts(low: Any, high: Any, n: int, ratio: float) -> tuple[int, int]:
@@ -191,7 +191,7 @@ def _counts(low: Any, high: Any, n: int, ratio: float) -> tuple[int, int]:
 
 
 def _opacity(fitted: FittedSurface, Z: FloatArray) -> FloatArray:
-    if not isinstance(fitted.latent, Cloud):
+    if drawing_of(fitted.latent).contour is None:
         return np.asarray(fitted.latent.domain.contains(Z), dtype=float)
     usual = float(np.median(fitted.model.latent_density(fitted.latent.nodes)))
     return np.asarray(np.minimum(fitted.model.latent_density(Z) / usual, 1.0))

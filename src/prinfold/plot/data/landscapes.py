@@ -18,6 +18,7 @@ from prinfold.applications.landscapes import (
 )
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.latent import LatentSpace
+from prinfold.plot.data.surfaces import interpolation, pixels_between
 from prinfold.plot.inputs import FittedSurface, row_classes
 from prinfold.validation.tables import rows_of
 
@@ -178,28 +179,29 @@ def mix_with_white(rgb: FloatArray, sure: FloatArray) -> FloatArray:
     return np.asarray(1.0 - weight * (1.0 - rgb))
 
 
-FINER = 9
-"""Pixels of a drawn landscape to each node and axis: an odd number, so that the middle one is the node itself."""
+_EDGE_WIDTH = 0.45
+"""Width of the rounding in steps between nodes: so narrow that a single node, drawn or blank, stays what it is."""
 
 _EDGE_STEEPNESS = 4.0
 """How fast the colours end between a node that is drawn and one that is blank; 1 would fade all the way."""
 
 
 def between_nodes(image: FloatArray) -> FloatArray:
-    """Colours (9r, 9c, 4) between those of nodes (r, c, 4), which stay; blank nodes end along slanted lines.
+    """Colours (9r, 9c, 4) between those of nodes (r, c, 4), which stay; around blank nodes the edge is rounded.
 
     Colours are interpolated bilinearly, weighted by opacity, so that a blank node lends none.
     """
-    across, up = (_interpolation(n) for n in image.shape[1::-1])
+    across, up = (interpolation(n) for n in image.shape[1::-1])
     weighted = np.concatenate([image[..., :3] * image[..., 3:], image[..., 3:]], axis=2)
     fine = np.einsum("ir,rcd,jc->ijd", up, weighted, across)
     opacity = fine[..., 3:]
     color = np.divide(fine[..., :3], opacity, out=np.ones_like(fine[..., :3]), where=opacity > 0)
-    sharp = np.clip((opacity - 0.5) * _EDGE_STEEPNESS + 0.5, 0.0, 1.0)
+    rounded = np.einsum("ir,rc,jc->ij", _rounding(image.shape[0]), image[..., 3], _rounding(image.shape[1]))
+    sharp = np.clip((rounded[..., None] - 0.5) * _EDGE_STEEPNESS + 0.5, 0.0, 1.0)
     return np.concatenate([np.clip(color, 0.0, 1.0), sharp], axis=2)
 
 
-def _interpolation(n: int) -> FloatArray:
-    """(9n, n) weights of nodes for the pixels between them."""
-    at = np.clip((np.arange(FINER * n) + 0.5) / FINER - 0.5, 0, n - 1)
-    return np.asarray(np.maximum(1.0 - np.abs(at[:, None] - np.arange(n)), 0.0))
+def _rounding(n: int) -> FloatArray:
+    """(9n, n) weights of nodes by which the edge of what is drawn is rounded, a normal density to each node."""
+    weight = np.exp(-0.5 * ((pixels_between(n)[:, None] - np.arange(n)) / _EDGE_WIDTH) ** 2)
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))

@@ -8,9 +8,9 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
+from prinfold.latent.drawing import LatentLayout
 from prinfold.plot.data.surfaces import Field, layout_for, limits, magnification_field
 from prinfold.plot.inputs import FittedSurface, RowClasses, lanes
-from prinfold.plot.layouts import LatentLayout
 
 FAINTEST = 0.02
 """Membership below which a row is not shown on a map."""

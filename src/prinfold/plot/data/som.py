@@ -8,7 +8,8 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.latent import Hexagons, LatentSpace, Lattice
+from prinfold.latent import LatentSpace
+from prinfold.latent.drawing import NodeGrid
 from prinfold.plot.inputs import FittedSurface, RowClasses
 
 _ROW_HEIGHT = np.sqrt(0.75)
@@ -33,40 +34,36 @@ def u_matrix_cells(fitted: FittedSurface) -> NodeCells:
     lies beyond the last node of a closed axis joins it to the first.
     """
     latent = fitted.latent
-    if not isinstance(latent, Lattice) or len(latent.shape) > 2 or not hasattr(fitted.model, "u_matrix"):
+    grid = None if latent.drawing is None else latent.drawing.grid
+    if grid is None or len(grid.shape) > 2 or not hasattr(fitted.model, "u_matrix"):
         raise InvalidParameterError(
             "plot.u_matrix shows the nodes of a self-organising map on a grid of one or two axes, got "
             f"{type(fitted.model).__name__} on {type(latent).__name__}; plot.magnification shows any surface"
         )
     found = fitted.model.u_matrix()
-    place = _places(latent)
-    codebook, hexagonal = fitted.model.codebook_, isinstance(latent, Hexagons)
-    start, step = _steps(latent, place, found.edges)
+    place = _places(grid)
+    start, step = _steps(grid, place, found.edges)
     centers, value = [place, start + 0.5 * step], [found.nodes, found.lengths]
-    if not hexagonal and len(latent.shape) == 2:
-        middle, across = _diagonals(latent, codebook)
+    if not grid.hexagonal and len(grid.shape) == 2:
+        middle, across = _diagonals(grid, fitted.model.codebook_)
         centers.append(middle)
         value.append(across)
-    cell = _HEXAGON if hexagonal else _SQUARE
+    cell = _HEXAGON if grid.hexagonal else _SQUARE
     return NodeCells(np.concatenate(centers)[:, None] + cell, np.concatenate(value), place)
 
 
-def _places(latent: Lattice) -> FloatArray:
+def _places(grid: NodeGrid) -> FloatArray:
     """(K, 2) nodes on paper, one apart."""
-    shape = (*latent.shape, 1)[:2]
+    shape = (*grid.shape, 1)[:2]
     i, j = (each.ravel() for each in np.meshgrid(*map(np.arange, shape), indexing="ij"))
-    return (
-        np.stack([i + 0.5 * (j % 2), _ROW_HEIGHT * j], axis=1)
-        if isinstance(latent, Hexagons)
-        else np.stack([i, j], 1) * 1.0
-    )
+    return np.stack([i + 0.5 * (j % 2), _ROW_HEIGHT * j] if grid.hexagonal else [i, j], axis=1).astype(float)
 
 
-def _steps(latent: Lattice, place: FloatArray, edges: IntArray) -> tuple[FloatArray, FloatArray]:
+def _steps(grid: NodeGrid, place: FloatArray, edges: IntArray) -> tuple[FloatArray, FloatArray]:
     """Start of each edge on paper and its direction; over a seam it goes beyond the last node."""
     step = place[edges[:, 1]] - place[edges[:, 0]]
-    unit = np.array([1.0, _ROW_HEIGHT if isinstance(latent, Hexagons) else 1.0])
-    for axis, (n, closed) in enumerate(zip(latent.shape, latent.periodic, strict=True)):
+    unit = np.array([1.0, _ROW_HEIGHT if grid.hexagonal else 1.0])
+    for axis, (n, closed) in enumerate(zip(grid.shape, grid.periodic, strict=True)):
         over = np.flatnonzero(closed & (np.abs(step[:, axis]) > 1.5 * unit[axis]))
         step[over, axis] -= np.sign(step[over, axis]) * n * unit[axis]
     backward = np.asarray((step < -1e-9).any(axis=1) & ~(step > 1e-9).any(axis=1))
@@ -74,13 +71,13 @@ def _steps(latent: Lattice, place: FloatArray, edges: IntArray) -> tuple[FloatAr
     return start, np.where(backward[:, None], -step, step)
 
 
-def _diagonals(latent: Lattice, codebook: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _diagonals(grid: NodeGrid, codebook: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Middles of the squares of four nodes, and the mean of their two diagonals over √2."""
-    index = np.arange(latent.n_nodes).reshape(latent.shape)
-    corner = np.ix_(*(range(n if closed else n - 1) for n, closed in zip(latent.shape, latent.periodic, strict=True)))
+    index = np.arange(np.prod(grid.shape)).reshape(grid.shape)
+    corner = np.ix_(*(range(n if closed else n - 1) for n, closed in zip(grid.shape, grid.periodic, strict=True)))
     a, b, c, d = (np.roll(index, shift, axis=(0, 1))[corner].ravel() for shift in ((0, 0), (-1, 0), (0, -1), (-1, -1)))
     length = sum(np.linalg.norm(codebook[p] - codebook[q], axis=1) for p, q in ((a, d), (b, c)))
-    return _places(latent)[a] + 0.5, np.asarray(length / (2 * np.sqrt(2)))
+    return _places(grid)[a] + 0.5, np.asarray(length / (2 * np.sqrt(2)))
 
 
 def majorities(winner: IntArray, groups: RowClasses, n_nodes: int) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.geometry.folds import Folds, find_folds
-from prinfold.latent import Cloud, Hexagons, LatentSpace, Lattice, Points
-from prinfold.plot.inputs import FittedSurface
-from prinfold.plot.layouts import LatentLayout, PaperCells, Plane, Strip, layout_of, local_frame
+from prinfold.latent import LatentSpace, Points
+from prinfold.latent.drawing import LatentLayout, PaperCells, Plane
+from prinfold.plot.inputs import FittedSurface, drawing_of, layout_of
 
 _BLOCK_NUMBERS = 2**22
 """Most numbers of a Jacobian held at once."""
@@ -63,18 +63,41 @@ def node_field(latent: LatentSpace, value: FloatArray) -> Field | None:
 
     A closed axis gets its first node again at the other end, so that half a cell shows on either side.
     """
-    if not isinstance(latent, Lattice) or isinstance(latent, Hexagons) or len(latent.shape) != 2:
+    if len(latent.axes) != 2:
         return None
-    image = np.asarray(value, dtype=float).reshape(latent.shape)
+    image = np.asarray(value, dtype=float).reshape([each.n_nodes for each in latent.axes])
     edges = []
-    for axis, (n, closed) in enumerate(zip(latent.shape, latent.periodic, strict=True)):
-        step = 2 * np.pi / n if closed else 2.0 / max(n - 1, 1)
-        start = -np.pi if closed else (-1.0 if n > 1 else 0.0)
+    for axis, each in enumerate(latent.axes):
+        closed = bool(np.isinf(each.domain.extent.upper[0]))
         if closed:
             image = np.concatenate([image, image.take([0], axis)], axis)
-        edges.append(start + step * (np.arange(n + 1 + closed) - 0.5))
+        edges.append(each.nodes[0, 0] + each.spacing * (np.arange(each.n_nodes + 1 + closed) - 0.5))
     x, y = np.meshgrid(*edges)
     return Field(x, y, image.T)
+
+
+FINER = 9
+"""Pixels between two nodes of what is drawn smoothly: an odd number, so that the middle one is the node itself."""
+
+
+def pixels_between(n: int) -> FloatArray:
+    """(9n,) middles of pixels, in steps between n nodes."""
+    return np.asarray(np.clip((np.arange(FINER * n) + 0.5) / FINER - 0.5, 0, n - 1))
+
+
+def interpolation(n: int) -> FloatArray:
+    """(9n, n) weights of nodes for the pixels between them, by which values are interpolated linearly."""
+    return np.asarray(np.maximum(1.0 - np.abs(pixels_between(n)[:, None] - np.arange(n)), 0.0))
+
+
+def smooth_field(field: Field) -> Field:
+    """A field of evenly spaced cells, interpolated between their middles; as it is where values are unknown."""
+    if not np.isfinite(field.value).all():
+        return field
+    up, across = (interpolation(n) for n in field.value.shape)
+    sides = (field.x[0], field.y[:, 0])
+    x, y = np.meshgrid(*(np.linspace(side[0], side[-1], FINER * (len(side) - 1) + 1) for side in sides))
+    return Field(x, y, up @ field.value @ across.T)
 
 
 def given_field(value: Any, model: Any, layout: LatentLayout) -> Field:
@@ -83,16 +106,17 @@ def given_field(value: Any, model: Any, layout: LatentLayout) -> Field:
     if image.shape == (model.latent_.n_nodes,):
         field = node_field(model.latent_, image)
         if field is not None:
-            return field
+            return smooth_field(field)
     cells: PaperCells | None = layout.cells(1)
     if image.ndim != 2 or cells is None:
         raise InvalidDataError(
             f"background has shape {image.shape}; give 'magnification', None, one value for each of the "
             f"{model.latent_.n_nodes} nodes of a grid, or an image (rows, columns) over a plane"
         )
-    if not isinstance(layout, Plane):
+    if layout.plane is None:
         raise InvalidDataError("an image as background needs a latent space of two axes; give 'magnification' or None")
-    edges = [np.linspace(a, b, n + 1) for a, b, n in zip(layout.low, layout.high, image.shape[::-1], strict=True)]
+    ends = zip(layout.plane.low, layout.plane.high, image.shape[::-1], strict=True)
+    edges = [np.linspace(a, b, n + 1) for a, b, n in ends]
     x, y = np.meshgrid(*edges)
     return Field(x, y, image)
 
@@ -122,9 +146,9 @@ def round_factors(low: float, high: float) -> FloatArray:
 
 def curve_magnification(model: Any, resolution: int = 400) -> tuple[FloatArray, FloatArray]:
     """Coordinates (r,) along a curve and the magnification factor there, NaN where the curve has a gap."""
-    layout = layout_of(model.latent_)
-    low, high = (layout.low, layout.high) if isinstance(layout, Strip) else (-np.pi, np.pi)
-    z = np.linspace(low, high, resolution)
+    axis = layout_of(model.latent_).axis
+    assert axis is not None
+    z = np.linspace(axis.low, axis.high, resolution)
     return z, np.exp(log_factor(model, model.latent_.domain.beyond(z[:, None])))
 
 
@@ -149,19 +173,15 @@ def stretch_ellipses(model: Any, most: int = 20) -> StretchEllipses:
     There are as many as nodes, but at most about ``most`` along an axis. Two ellipses lie apart if their half-widths
     h(u) = ‖diag(ℓ) Vᵀ u‖ along the line u between their centres add up to less than its length.
     """
-    latent = model.latent_
-    Z = evenly_spread_places(latent, most)
+    drawing = drawing_of(model.latent_)
+    Z = drawing.spread(most)
     stretch = model.magnification(Z)
     # Axes as columns on paper: directions times lengths, seen in the frame of the paper.
-    axes = np.matmul(local_frame(latent, Z), stretch.directions) * stretch.lengths[:, None, :]
+    axes = np.matmul(drawing.directions(Z), stretch.directions) * stretch.lengths[:, None, :]
     U, half, _ = np.linalg.svd(axes, full_matrices=False)
-    layout = layout_of(latent)
+    layout = drawing.layout(flat=False)
     center = layout.place(Z, np.full(len(Z), 0.5))
-    step = (
-        layout.difference(center[None], center[:, None])
-        if isinstance(layout, Plane)
-        else center[None] - center[:, None]
-    )
+    step = center[None] - center[:, None] if layout.plane is None else layout.plane.difference(center, center[:, None])
     distance = np.linalg.norm(step, axis=2)
     np.fill_diagonal(distance, np.inf)
     line = step / np.where(distance > 0, distance, 1.0)[:, :, None]
@@ -169,8 +189,8 @@ def stretch_ellipses(model: Any, most: int = 20) -> StretchEllipses:
     both = width + width.T
     room = distance[both > 0] / both[both > 0]
     fits = float(room.min()) if np.isfinite(room).any() else 0.5 / max(float(half.max(initial=0.0)), 1e-300)
-    if isinstance(layout, Plane) and isinstance(latent, Lattice):
-        fits = min(fits, _room_to_the_edge(layout, center, axes))
+    if layout.plane is not None and drawing.grid is not None:
+        fits = min(fits, _room_to_the_edge(layout.plane, center, axes))
     scale = 0.95 * fits
     return StretchEllipses(center, scale * half, np.arctan2(U[:, 1, 0], U[:, 0, 0]), scale)
 
@@ -191,45 +211,17 @@ def repeat_over_seams(
     ``margin`` is how near, as a share of the span of the axis.
     """
     index, shift = np.arange(len(center)), np.zeros((len(center), 2))
-    if not isinstance(layout, Plane):
+    plane = None if layout is None else layout.plane
+    if plane is None:
         return index, shift
-    for axis in np.flatnonzero(layout.periodic):
-        low, high, span = layout.low[axis], layout.high[axis], layout.span[axis]
+    for axis in np.flatnonzero(plane.periodic):
+        low, high, span = plane.low[axis], plane.high[axis], plane.span[axis]
         place = center[index, axis] + shift[:, axis]
         ahead, behind = place < low + margin * span, place > high - margin * span
         step = np.where(np.arange(2) == axis, span, 0.0)
         shift = np.concatenate([shift, shift[ahead] + step, shift[behind] - step])
         index = np.concatenate([index, index[ahead], index[behind]])
     return index, shift
-
-
-def evenly_spread_places(latent: LatentSpace, most: int) -> FloatArray:
-    """(k, Q) places spread evenly over the space, about as many as nodes but at most ``most`` along an axis.
-
-    On a lattice these are the middles of equal cells, which keeps them off its open edges, and so they are in a region
-    of any shape, as far as they fall inside; elsewhere nodes, or a new spiral on a sphere.
-    """
-    if isinstance(latent, Lattice):
-        return _middles(latent.domain.low, latent.domain.high, [min(n, most) for n in latent.shape])
-    if isinstance(latent, Cloud):
-        cells = _middles(latent.domain.low, latent.domain.high, [most] * latent.n_columns)
-        inside = cells[latent.domain.contains(cells)]
-        return inside if len(inside) else latent.nodes
-    if latent.n_nodes <= most**2:
-        return latent.nodes
-    if not isinstance(latent, Points):
-        return latent.refined(most).nodes
-    # One node for each cell of a coarse grid.
-    span = np.ptp(latent.nodes, axis=0)
-    cell = np.floor((latent.nodes - latent.nodes.min(axis=0)) / np.where(span > 0, span, 1.0) * (most - 1e-9))
-    first = np.sort(np.unique(cell, axis=0, return_index=True)[1])
-    return latent.nodes[first]
-
-
-def _middles(low: Sequence[float], high: Sequence[float], counts: Sequence[int]) -> FloatArray:
-    """(Π counts, Q) middles of equal cells of a box."""
-    axes = [a + (b - a) * (np.arange(n) + 0.5) / n for a, b, n in zip(low, high, counts, strict=True)]
-    return np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def node_folds(model: Any) -> Folds:
@@ -326,28 +318,33 @@ def noise_ellipses(covariance: FloatArray) -> tuple[FloatArray, FloatArray, Floa
 
 
 class LearningCurve(NamedTuple):
-    """The way of training: values by iteration, the first being the start, and a heading on how it ended."""
+    """The course of training: values by iteration, the number of the first, and a heading on how it ended.
+
+    A history may begin late: where nodes were doubled it holds the iterations after that.
+    """
 
     objective: FloatArray
     log_likelihood: FloatArray | None
     noise: FloatArray | None
     ending: str
+    first: int = 0
 
 
 def training_course(model: Any) -> LearningCurve:
     """Data of :func:`learning_curve`, from a fitted model or from a ``history_``; noise as standard deviation."""
     if isinstance(model, Mapping):
-        history, ending = model, ""
+        history, ending, done = model, "", None
     else:
         model = FittedSurface.of(model).model
-        history = model.history_
-        ending = model.stop_reason_.after(max(len(history.get("objective", ())) - 1, 0))
+        history, done = model.history_, int(model.n_iter_)
+        ending = model.stop_reason_.after(done)
     if "objective" not in history:
         raise InvalidDataError(f"a history needs the key 'objective', got {sorted(history)}")
     objective = np.asarray(history["objective"], dtype=float)
     likelihood = np.asarray(history["log_likelihood"], dtype=float) if "log_likelihood" in history else None
     noise = np.sqrt(np.asarray(history["noise"], dtype=float)) if "noise" in history else None
-    return LearningCurve(objective, likelihood, noise, ending)
+    first = 0 if done is None else max(done - len(objective) + 1, 0)
+    return LearningCurve(objective, likelihood, noise, ending, first)
 
 
 class ClampingComparison(NamedTuple):

@@ -8,7 +8,6 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.latent import Branches
 from prinfold.plot.inputs import FittedSurface
 from prinfold.validation.settings import check_setting, integer
 
@@ -27,7 +26,8 @@ class CurveColumns(NamedTuple):
 def columns_along(fitted: FittedSurface, most: int, n_places: int = 200) -> CurveColumns:
     """The columns that vary most along a curve beside their own spread, at most so many."""
     latent = fitted.latent
-    if latent.charts or latent.dimension != 1 or (isinstance(latent, Branches) and latent.n_branches > 1):
+    pieces = None if latent.drawing is None else latent.drawing.pieces
+    if latent.drawing is None or latent.dimension != 1 or (pieces is not None and len(pieces.low) > 1):
         raise InvalidParameterError(
             "columns are drawn along one curve, but this model is not a single curve; fit one, such as "
             "PrincipalCurve(), or see plot.latent_map"

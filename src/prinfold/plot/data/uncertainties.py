@@ -9,9 +9,9 @@ from scipy.stats import norm
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
+from prinfold.latent.drawing import LatentLayout
 from prinfold.plot.data.surfaces import DataView, Field
-from prinfold.plot.inputs import FittedSurface
-from prinfold.plot.layouts import LatentLayout, Plane, SpaceLayout, local_frame
+from prinfold.plot.inputs import FittedSurface, drawing_of
 from prinfold.validation.settings import real
 
 _TUBE_PLACES = 400
@@ -63,7 +63,7 @@ def posterior_ellipses(
     fitted: FittedSurface, spread: PosteriorSpread, place: FloatArray, scale: float
 ) -> PosteriorEllipses:
     """Posteriors as ellipses of ``scale`` standard deviations about ``place`` (k, 2)."""
-    frame = local_frame(fitted.latent, spread.Z[spread.chosen])
+    frame = drawing_of(fitted.latent).directions(spread.Z[spread.chosen])
     return ellipses_of(place, frame @ spread.covariance @ np.swapaxes(frame, 1, 2), scale)
 
 
@@ -77,7 +77,7 @@ def bars(layout: LatentLayout, spread: PosteriorSpread, lane: FloatArray, scale:
 
 def refuse_solid(layout: LatentLayout) -> None:
     """Raise an error for layouts in space: spread is drawn on paper."""
-    if isinstance(layout, SpaceLayout):
+    if layout.depth > 2:
         raise InvalidParameterError(
             "spread is drawn over one or two latent axes, and this model has more; pass flat axes as ax= to see the "
             "first two"
@@ -118,7 +118,7 @@ def spread_field(fitted: FittedSurface, layout: LatentLayout, resolution: int, h
     """Standard deviation of a surface over its map, the root of the mean square over columns; NaN outside."""
     model = _model_with_band(fitted)
     cells = layout.cells(resolution)
-    if cells is None or not isinstance(layout, Plane):
+    if cells is None or layout.plane is None:
         raise InvalidParameterError(
             f"bands are drawn for curves and surfaces, got {fitted.latent.dimension} latent dimensions"
         )

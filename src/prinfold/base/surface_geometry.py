@@ -11,10 +11,10 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray, Mesh
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.geometry.projection import Bend, Projection, project_to_surface
-from prinfold.geometry.projection_starts import Footholds
+from prinfold.geometry.projection_starts import MeshStarts
 from prinfold.latent import LatentSpace
 from prinfold.numerics.distances import squared_distances
-from prinfold.rows.rows import dense, for_each_block
+from prinfold.rows.rows import blas_on_one_thread, dense, for_each_block
 
 _MESH_PER_AXIS = {1: (400, 20_000), 2: (50, 250), 3: (13, 40)}
 """Fewest and most mesh vertices along each axis by latent dimension; beyond three a mesh is too large to use."""
@@ -54,7 +54,7 @@ class SurfaceGeometry:
 
     ``detail`` is the latent length over which the map changes, ``bend`` its curvature. Where the surface moves in fewer
     columns than there are, ``inside`` is the same surface in the coordinates of ``span``. ``node_starts`` says where to
-    look for nearest points when there is no mesh. ``kept`` holds mesh and footholds from one call to the next.
+    look for nearest points when there is no mesh. ``kept`` holds the mesh and its starts from one call to the next.
     """
 
     latent: LatentSpace
@@ -67,22 +67,24 @@ class SurfaceGeometry:
     node_starts: NodeStarts = near_nodes
     kept: dict[str, Any] | None = None
 
+    @blas_on_one_thread()
     def mesh(self, resolution: int | None = None) -> Mesh:
         """The surface cut into simplices; without a resolution, as fine as its detail asks for."""
         if resolution is None:
             return cast(Mesh, self._keep("mesh", lambda: self._cut(self._resolution())))
         return self._cut(resolution)
 
+    @blas_on_one_thread()
     def nearest(self, table: FloatArray) -> Projection:
         """Exact nearest points of rows, block by block, started from the mesh."""
         narrow = self.inside or self
-        footholds, nodes = narrow.footholds(), narrow.point(self.latent.nodes)
+        mesh_starts, nodes = narrow.mesh_starts(), narrow.point(self.latent.nodes)
         n, (Q, D) = table.shape[0], (self.latent.n_columns, table.shape[1])
         found = Projection(np.empty((n, Q)), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool))
 
         def one_block(part: slice) -> None:
             rows = dense(table[part]).astype(float)
-            block = narrow._nearest_block(self.span.inside(rows), footholds, nodes)
+            block = narrow._nearest_block(self.span.inside(rows), mesh_starts, nodes)
             squared = block.squared_distance + self.span.outside(rows)
             block = block._replace(points=self.span.restored(block.points), squared_distance=squared)
             for whole, some in zip(found, block, strict=True):
@@ -91,6 +93,7 @@ class SurfaceGeometry:
         for_each_block(one_block, [slice(i, i + _BLOCK_ROWS) for i in range(0, n, _BLOCK_ROWS)])
         return found
 
+    @blas_on_one_thread()
     def nearest_measured(self, table: FloatArray) -> Projection:
         """Nearest points over the cells that were measured, of rows with gaps (NaN); distances are over those cells.
 
@@ -111,14 +114,14 @@ class SurfaceGeometry:
         domain = self.latent.domain
         return project_to_surface(rows, self.point, self.jacobian, domain, starts, bend=self.bend, seen=seen)
 
-    def footholds(self) -> Footholds | None:
+    def mesh_starts(self) -> MeshStarts | None:
         """The mesh to start projections from; beyond three dimensions it would have too many simplices to search."""
 
-        def make() -> Footholds | None:
+        def make() -> MeshStarts | None:
             mesh = self.mesh()
-            return Footholds(mesh) if len(mesh.faces) and self.latent.dimension in _MESH_PER_AXIS else None
+            return MeshStarts(mesh) if len(mesh.faces) and self.latent.dimension in _MESH_PER_AXIS else None
 
-        return cast("Footholds | None", self._keep("footholds", make))
+        return cast("MeshStarts | None", self._keep("mesh_starts", make))
 
     def _keep(self, name: str, make: Callable[[], Any]) -> Any:
         if self.kept is None:
@@ -137,10 +140,10 @@ class SurfaceGeometry:
             return None
         return int(np.clip(1 + _VERTICES_PER_DETAIL * self.latent.domain.extent.length / self.detail, *limits))
 
-    def _nearest_block(self, rows: FloatArray, footholds: Footholds | None, nodes: FloatArray) -> Projection:
+    def _nearest_block(self, rows: FloatArray, mesh_starts: MeshStarts | None, nodes: FloatArray) -> Projection:
         squared = squared_distances(rows, nodes)
-        if footholds is not None:
-            starts = footholds.starts(rows, self.latent.domain, _N_STARTS)
+        if mesh_starts is not None:
+            starts = mesh_starts.starts(rows, self.latent.domain, _N_STARTS)
         else:
             starts = self.node_starts(rows, nodes, self.latent)
         found = self._descend(rows, starts)

@@ -1,0 +1,133 @@
+"""How far more cores carry: what fits and verbs gain from threads, beside what two matrix products gain.
+
+    python -m benchmarks.scale [--rows 100000] [--columns 20] [--threads 2] [--turns 3]
+
+Every job runs on one thread and on several, in turns, in one process. The yardstick is the pair of matrix products that
+no EM iteration does without, cut into blocks and shared out among threads as passes are. On a machine that others use
+only the ratio of a job's gain to that of the products says something. A second table says which share of a default fit
+is outside of passes over the rows, by processor time on one thread: that part gains nothing from any number of cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from benchmarks.timing import clocked, print_table, take_turns
+from threadpoolctl import threadpool_limits
+
+from prinfold import GTM, SOM, UKR, DensityRidge
+from prinfold.gtm import model as gtm
+from prinfold.gtm.node_selection import Hint
+from prinfold.rows.rows import for_each_block, row_slices
+
+_NODES = 30
+"""Nodes of an axis of the map whose passes are timed."""
+
+
+def sheet(n: int, D: int, seed: int = 0) -> np.ndarray:
+    """A curved sheet with noise."""
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(-1, 1, (n, 2))
+    A, B = rng.normal(size=(2, 2, D))
+    return t @ A + 0.5 * t**2 @ B + 0.1 * rng.normal(size=(n, D))
+
+
+def blocked_products(X: np.ndarray, n_nodes: int) -> Callable[[], None]:
+    """The two products of an EM iteration, block by block on threads."""
+    Y, rows = np.ones((n_nodes, X.shape[1])), 512
+
+    def one(part: slice) -> None:
+        R = X[part] @ Y.T
+        R.T @ X[part]
+
+    return lambda: for_each_block(one, row_slices(len(X), rows))
+
+
+def jobs_of(X: np.ndarray) -> dict[str, Callable[[], object]]:
+    """What is timed, by name."""
+    fixed = {"nodes": _NODES, "basis": 10, "init": "pca", "tol": 0.0}
+    fitted = GTM(max_iter=12, **fixed).fit(X)
+    model, rows, parameters = fitted._model, fitted._rows(X), fitted._parameters()
+    planned = gtm.e_step(model, rows, parameters, Hint(None, 4))[1]._replace(age=5)
+    small, plane = X[:2000], sheet(5000, 2)
+    return {
+        "GTM, default fit": lambda: GTM(random_state=0).fit(X),
+        "GTM, dense pass": lambda: gtm.summarize(model, rows, parameters),
+        "GTM, planned pass": lambda: gtm.e_step(model, rows, parameters, planned),
+        "GTM, groups made": lambda: gtm.e_step(model, rows, parameters, Hint(None, 4)),
+        "GTM.transform": lambda: fitted.transform(X),
+        "GTM.project": lambda: fitted.project(X[: len(X) // 20]),
+        "SOM, batch": lambda: SOM(nodes=_NODES, init="pca", max_iter=5, tol=0).fit(X),
+        "UKR": lambda: UKR(init="pca", max_iter=20, tol=0, stop="minimum").fit(small),
+        "DensityRidge": lambda: DensityRidge(bandwidth=0.3, max_iter=30).fit(plane),
+    }
+
+
+def gains(X: np.ndarray, n_threads: int, turns: int) -> None:
+    """Print the seconds of every job on one thread and on several."""
+    jobs = {"two products in blocks": blocked_products(X, _NODES**2), **jobs_of(X)}
+
+    def on(threads: int, work: Callable[[], object]) -> list[float]:
+        with threadpool_limits(threads):
+            return clocked(work)
+
+    for work in jobs.values():
+        work()  # what is compiled or paged in once is not counted
+    runs = {(name, n): partial(on, n, work) for name, work in jobs.items() for n in (1, n_threads)}
+    took = take_turns({f"{name}|{n}": run for (name, n), run in runs.items()}, turns)
+    least = {key: took[f"{key[0]}|{key[1]}"].least for key in runs}
+    rows, yardstick = [], None
+    for name in jobs:
+        gain = least[name, 1] / least[name, n_threads]
+        yardstick = yardstick or gain
+        rows.append((name, least[name, 1], least[name, n_threads], gain, gain / yardstick))
+    heads = ("", "1 thread, s", f"{n_threads} threads, s", "gain", "of the products'")
+    print_table(f"{len(X)} x {X.shape[1]}: gain from threads, least of {turns} turns", heads, rows)
+
+
+def serial_share(X: np.ndarray) -> None:
+    """Print which share of a default fit lies outside of passes, and what takes most of it."""
+    GTM(random_state=0, max_iter=8).fit(X)  # compiled code is loaded
+    profile = cProfile.Profile(time.process_time)
+    with threadpool_limits(1):
+        profile.runcall(GTM(random_state=0).fit, X)
+    found = pstats.Stats(profile)
+    cumulative = {(file.rsplit("prinfold/", 1)[-1], name): v[3] for (file, _, name), v in found.stats.items()}
+    total, passes = cumulative["gtm/latent_grid_model.py", "fit"], cumulative["rows/rows.py", "work_through"]
+    rows = [("whole fit", total, 1.0), ("outside of passes", total - passes, 1 - passes / total)]
+    parts = {
+        "M-steps": ("gtm/noise/isotropic.py", "m_step"),
+        "rows sorted into groups": ("gtm/node_selection.py", "_sort_by_label"),
+        "groups cut": ("gtm/node_selection.py", "_cut"),
+        "batches made": ("gtm/node_selection.py", "_batches"),
+        "start": ("gtm/starts/first_parameters.py", "warm_start"),
+    }
+    rows += [(name, cumulative.get(key, 0.0), cumulative.get(key, 0.0) / total) for name, key in parts.items()]
+    print_table(f"{len(X)} x {X.shape[1]}: default fit on one thread", ("", "s", "share"), rows)
+    most = {n: total / (total - passes + passes / n) for n in (2, 16)}
+    print("  gain at most: " + ", ".join(f"{gain:.2f} on {n} cores" for n, gain in most.items()))
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=3)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    X = sheet(options.rows, options.columns)
+    serial_share(X)
+    gains(X, options.threads, options.turns)
+
+
+if __name__ == "__main__":
+    main()

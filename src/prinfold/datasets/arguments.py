@@ -1,0 +1,50 @@
+"""Kinds of the arguments that makers of data sets share: a wrong one is refused by name before anything is drawn."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from prinfold.validation.settings import Constraint, check_call, flag, instance_of, is_number, nothing, several
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+_LARGEST_SIZE = 100_000
+"""Columns, harmonics, pixels and so on that a data set has at most."""
+
+_WHOLE = Constraint(lambda v: is_number(v, numbers.Integral), "a whole number")
+_SIZE = Constraint(lambda v: _WHOLE.test(v) and v <= _LARGEST_SIZE, f"a whole number of at most {_LARGEST_SIZE}")
+_NUMBER = Constraint(lambda v: is_number(v, numbers.Real) and not np.isnan(float(v)), "a number")
+_NUMBERS = several(_NUMBER, "numbers")
+_PAIR = Constraint(lambda v: _NUMBERS.test(v) and len(v) == 2, "a pair of numbers")
+_TEXT = instance_of(str, words="a name")
+_SEED = Constraint(lambda v: np.random.default_rng(v) is not None, "None, a whole number of at least 0 or a Generator")
+
+_KINDS: dict[str, Constraint] = {
+    **dict.fromkeys(("n_harmonics", "n_cycles", "n_sequences", "n_points", "n_pixels", "n_teeth"), _SIZE),
+    **dict.fromkeys(("noise", "variation", "height", "concentration", "fixed", "rolling", "arm", "bend"), _NUMBER),
+    **dict.fromkeys(("fog", "frames", "whorls", "dispersion", "integration_time"), _NUMBER),
+    "n_samples": _WHOLE,
+    **dict.fromkeys(("noise_kind", "reading", "kind", "gait", "name", "flow", "description"), _TEXT),
+    "n_features": nothing | _SIZE,
+    "counts": nothing | _NUMBER,
+    "radius": _NUMBER | _NUMBERS,
+    "radii": _PAIR,
+    "windings": Constraint(lambda v: _PAIR.test(v) and all(map(_SIZE.test, v)), "a pair of whole numbers"),
+    "lengths": _NUMBER | _NUMBERS,
+    "densities": _NUMBER | _NUMBERS,
+    "body": _TEXT | several(_TEXT, "names"),
+    "closed": flag,
+    "rng": _SEED,
+    "sampling": _TEXT | Constraint(callable, "a function of the number of rows and a generator"),
+}
+"""What an argument is wherever it stands; how large it may be is for each maker to say."""
+
+
+def check_kinds(maker: F) -> F:
+    """A maker whose arguments are held to their kinds first."""
+    return check_call(**_KINDS)(maker)

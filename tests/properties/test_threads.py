@@ -1,0 +1,86 @@
+"""The same numbers to the last bit on any number of threads, for every method: fitted models, histories, verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from prinfold.rows.blocks import Blocks
+from tests.properties.cases import Case, cases, cloud
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+_SMALL = {
+    "prinfold.rows.rows._BLOCK_BYTES": 1,
+    "prinfold.rows.rows._ENTRIES_PER_THREAD": 1,
+    "prinfold.gtm.model.ROWS_PER_SUM": 1,
+    "prinfold.kernel_manifolds.objective._BLOCK_ENTRIES": 1,
+    "prinfold.kernel_manifolds.objective._PART_PAIRS": 512,
+    "prinfold.density.dense_kernel_sums._ROWS_ON_THREADS": 32,
+    "prinfold.density.strips._ROWS_ON_THREADS": 32,
+    "prinfold.density.strips._ROWS_PER_PART": 32,
+    "prinfold.numerics.kernel_mixtures._ROWS_ON_THREADS": 32,
+}
+"""Sizes below which work stays on one thread, so small that a few hundred rows are cut into many parts."""
+
+_PLANNED = {
+    "prinfold.gtm.node_selection._WORTH_IT": 0,
+    "prinfold.gtm.node_selection._NODES_ONCE": 0,
+    "prinfold.gtm.node_selection._USEFUL_SHARE": 1.1,
+    "prinfold.gtm.node_selection._PROMISING_SHARE": 1.1,
+    "prinfold.gtm.node_selection._MOST_ROWS": 16,
+    "prinfold.gtm.node_selection._ROWS_PER_BATCH": 32,
+}
+_SWEPT = {
+    "prinfold.gtm.node_selection._SWEEP_FROM": 0,
+    "prinfold.gtm.node_selection._COMPILE_ONCE_FROM": 0,
+}
+
+
+@contextmanager
+def threads(n: int, settings: dict[str, Any]) -> Iterator[None]:
+    """As if the machine had so many cores."""
+    with threadpool_limits(n), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("joblib.cpu_count", lambda *_, **__: n)
+        for name, value in settings.items():
+            patch.setattr(name, value)
+        yield
+
+
+VERBS = ("transform", "project", "score_samples", "responsibilities", "predict", "posterior_covariance")
+
+
+def answers(case: Case, X: Any, n: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """What a fit on so many threads comes to, and what the model says of rows."""
+    seed = {"random_state": 0} if "random_state" in case.make().get_params() else {}
+    with threads(n, settings):
+        model = case.make(**{"max_iter": 6, **seed}).fit(X)
+        found = {f"history: {name}": values for name, values in model.history_.items() if name != "seconds"}
+        rows = next(iter(X)) if isinstance(X, Blocks) else X
+        found |= {verb: getattr(model, verb)(rows) for verb in VERBS if hasattr(model, verb)}
+        found["surface"] = model.inverse_transform(model.transform(rows))
+        found["score"] = model.score(X)
+    return found
+
+
+def assert_alike(case: Case, X: Any, counts: tuple[int, ...], settings: dict[str, Any]) -> None:
+    wanted = answers(case, X, 1, settings)
+    for n in counts:
+        for name, found in answers(case, X, n, settings).items():
+            np.testing.assert_array_equal(found, wanted[name], err_msg=f"{name} on {n} threads")
+
+
+@cases()
+def test_fits_and_verbs_are_the_same_on_any_number_of_threads(case):
+    assert_alike(case, cloud(330), (2, 3, 5), _SMALL)
+
+
+@cases("density")
+@pytest.mark.parametrize("swept", [False, True], ids=["parts", "sweeps"])
+def test_planned_passes_are_the_same_on_any_number_of_threads(case, swept):
+    assert_alike(case, cloud(330), (2, 3, 5), {**_SMALL, **_PLANNED, **(_SWEPT if swept else {})})
