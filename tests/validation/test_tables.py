@@ -203,7 +203,7 @@ def test_a_real_annotated_object():
 def test_a_real_dask_array():
     dask = pytest.importorskip("dask.array")
     with pytest.raises(UnsupportedInputError, match="compute"):
-        gtm().fit(dask.from_array(DATA))
+        check_table(gtm(), dask.from_array(DATA), reset=True)
 
 
 @pytest.mark.parametrize(
