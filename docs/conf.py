@@ -1,4 +1,4 @@
-"""How the documentation is built. Everything works offline; warnings are errors."""
+"""How the documentation is built. The build needs no network (formulas in the browser do); warnings are errors."""
 
 from __future__ import annotations
 

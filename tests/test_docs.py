@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import os
 import re
@@ -219,3 +220,12 @@ def test_broken_code_in_a_page_is_seen(tmp_path: Path) -> None:
     page.write_text("```python\na = 1\n```\n\n```pycon\n>>> a + 1\n3\n```\n")
     with pytest.raises(AssertionError, match="Expected"):
         run_fences(page)
+
+
+def test_the_gallery_has_a_place_for_every_example() -> None:
+    spec = importlib.util.spec_from_file_location("gallery", ROOT / "docs" / "gallery.py")
+    assert spec is not None
+    assert spec.loader is not None
+    gallery = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(gallery)
+    assert sorted(gallery.ORDER) == sorted(each.stem for each in (ROOT / "examples").glob("*/plot_*.py"))

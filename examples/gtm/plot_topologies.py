@@ -39,7 +39,7 @@ for ax, init in zip(axes, ("pca", "cycles"), strict=True):
     ax.set_box_aspect((3, 3, 1), zoom=1.5)
 
 # %%
-# The map of a knot is a ring, and its magnification the speed at which the curve is run through.
+# The map of a knot is a ring, and its magnification factor the speed at which the curve is run through.
 
 ax = plot.latent_map(model, knot.X, values=np.degrees(knot.latent[:, 0]), value_name="generating angle in degrees")
 

@@ -4,7 +4,8 @@ Self-organising maps
 
 A grid of nodes is drawn into the data by the rows themselves: each row pulls the node nearest to it, and the neighbours
 of that node on the grid. Here are the two examples of the GTM's thesis (Svensén 1998, figures 4.6 to 4.11): the
-magnification of a batch SOM beside that of a GTM, and the U-matrix, which shows the same by distances between nodes.
+magnification factor of a batch SOM beside that of a GTM, and the U-matrix, which shows the same by distances between
+nodes.
 """
 
 # %%
@@ -12,7 +13,7 @@ magnification of a batch SOM beside that of a GTM, and the U-matrix, which shows
 # -------
 #
 # 400 rows on a sheet that climbs steeply in its middle, z = tanh(6x), with noise. Both maps have 10 × 10 nodes. The
-# SOM's surface is the kernel regression that its last epoch was, so that it has a magnification everywhere, not only at
+# SOM's surface is the kernel regression of its last epoch, so it has a magnification factor everywhere, not only at
 # nodes. Dark is where a step on the map is a long way in the data. Numbers are rows that a node wins. With so few nodes
 # the GTM's are farther apart across the ridge than the noise is wide, and rows gather at them in stripes.
 
@@ -30,7 +31,7 @@ figure, axes = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained")
 plot.latent_map(gtm, ridge.X, ax=axes[0])
 plot.latent_map(som, ridge.X, ax=axes[1])
 plot.u_matrix(som, ridge.X, ax=axes[2])
-for ax, words in zip(axes, ("GTM: magnification", "SOM: magnification", "SOM: U-matrix"), strict=True):
+for ax, words in zip(axes, ("GTM: magnification factor", "SOM: magnification factor", "SOM: U-matrix"), strict=True):
     ax.set_title(words, pad=12)
 
 # %%
@@ -61,7 +62,7 @@ else:
     plot.latent_map(gtm, X, labels=kinds, ax=axes[0])
     plot.latent_map(som, X, labels=kinds, ax=axes[1])
     plot.u_matrix(som, X, labels=kinds, ax=axes[2])
-    titles = "crabs, GTM: magnification", "crabs, SOM: magnification", "crabs, SOM: U-matrix"
+    titles = "crabs, GTM: magnification factor", "crabs, SOM: magnification factor", "crabs, SOM: U-matrix"
     for ax, words in zip(axes, titles, strict=True):
         ax.set_title(words, pad=12)
         ax.get_legend().remove()

@@ -6,7 +6,7 @@ All functions take plain arrays and callables, so they measure any method's surf
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -22,7 +22,7 @@ from prinfold.geometry.simplices import nearest_on_simplices
 from prinfold.geometry.symmetry import Alignment, align
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_call, flag, instance_of, integer, nothing, real
-from prinfold.validation.tables import as_numbers
+from prinfold.validation.tables import as_entries, as_numbers
 
 __all__ = [
     "Alignment",
@@ -487,7 +487,11 @@ def confounding(pseudotime: FloatArray, branch: IntArray, column: FloatArray) ->
     Confounding
         ``pseudotime`` and ``branch``; 0 where the column explains no more than chance would.
     """
-    time, column, names = as_numbers("pseudotime", pseudotime), _entries("column", column), _entries("branch", branch)
+    time, column, names = (
+        as_numbers("pseudotime", pseudotime),
+        as_entries("column", column),
+        as_entries("branch", branch),
+    )
     if not time.ndim == column.ndim == names.ndim == 1:
         shapes = f"{time.shape}, {names.shape} and {column.shape}"
         raise InvalidDataError(f"times, branches and the column must each be of shape (n,); got {shapes}")
@@ -507,14 +511,6 @@ def confounding(pseudotime: FloatArray, branch: IntArray, column: FloatArray) ->
         _explained(design, time),
         float(np.average([_explained(design, mark) for mark in marks.T], weights=spread)),
     )
-
-
-def _entries(name: str, values: Any) -> Any:
-    """Numbers or names as an array; an error where they are neither."""
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise InvalidDataError(f"{name} must be numbers or names: {error}") from error
 
 
 def _explaining_columns(column: FloatArray) -> FloatArray:

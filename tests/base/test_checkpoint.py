@@ -229,7 +229,7 @@ KILLED = {
     "PPS": lambda: PPS(random_state=0),
     "UKR": lambda: UKR(max_iter=60, tol=0, stop="minimum", init="pca"),
     "curve": lambda: PrincipalCurve(max_iter=40, tol=0),
-    "KMM": lambda: KMM(max_iter=30, tol=0, random_state=0),
+    "KMM": lambda: KMM(max_iter=30, tol=0),
     "SOM": lambda: SOM(max_iter=200, tol=0, random_state=0),
     "ridge": lambda: DensityRidge(max_iter=60, tol=0),
     "mixture": lambda: GTMMixture(2, random_state=0, max_iter=30, tol=0, n_init=1),

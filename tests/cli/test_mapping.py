@@ -186,7 +186,7 @@ def test_gaps_in_new_rows(model: Path, call: Call) -> None:
 def test_blocks_are_the_whole(model: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     call("transform", "data.prinfold", "data.csv", "-q")
     by_blocks = cli.mapping.by_blocks
-    monkeypatch.setattr(cli.mapping, "by_blocks", lambda work, index: by_blocks(work, index, 7))
+    monkeypatch.setattr(cli.mapping, "by_blocks", lambda work, index, tell: by_blocks(work, index, tell, 7))
     call("transform", "data.prinfold", "data.csv", "-q", "--out", "again.csv")
     one, two = (columns_of(each, "latent_1", "latent_2", "log_likelihood") for each in ("data-latent.csv", "again.csv"))
     np.testing.assert_allclose(one, two, rtol=1e-12)

@@ -14,7 +14,7 @@ from prinfold.exceptions import DegenerateWarning, StructureWarning
 @pytest.mark.parametrize("columns", [2, 3, 10, 30])
 def test_a_blob_is_said_to_be_one(columns: int) -> None:
     X = np.random.default_rng(0).normal(size=(600, columns))
-    words = "they fill a blob" if columns <= 3 else "no tree stands out of the noise"
+    words = "they fill a blob" if columns <= 3 else "no tree stands out from the noise"
     with pytest.warns(StructureWarning, match=words):
         PrincipalTree().fit(X)
 
@@ -25,7 +25,7 @@ def test_a_sheet_is_said_to_be_one(columns: int, noise: float) -> None:
     """However little rows scatter off it: what counts is how they scatter beside the tree, along the sheet."""
     rng = np.random.default_rng(0)
     flat = np.hstack([rng.uniform(-1, 1, (1000, 2)), np.zeros((1000, columns - 2))])
-    with pytest.warns(StructureWarning, match="rows fill a surface"):
+    with pytest.warns(StructureWarning, match="look like a surface rather than a tree"):
         PrincipalTree().fit(flat + noise * rng.normal(size=flat.shape))
 
 

@@ -18,7 +18,6 @@ from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files.kinds import Kind, Kinds, Sizes, part
 from prinfold.gtm.estimator import GTM
-from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import Constraint, check_parameters, nothing, real
@@ -91,7 +90,6 @@ def row_responsibilities(surface: Any, table: Any) -> Responsibilities:
     return lambda part: np.asarray(surface.responsibilities(rows_of(table, part)), dtype=np.float64)
 
 
-@gate_verbs
 @fill_parameter_docs
 class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstimator):
     """Base of classifier and regressor: a map, and a landscape of classes or targets at its nodes."""

@@ -15,14 +15,12 @@ from prinfold.applications.landscape_sums import blocks_of
 from prinfold.applications.monitor_statistics import Contributions, Measures, MonitoredSurface
 from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.numerics.distances import squared_distances
-from prinfold.validation.failures import gate_verbs
 from prinfold.validation.tables import check_table
 
 _BLOCK_ROWS = 4096
 """Rows whose nearest points are found at once."""
 
 
-@gate_verbs
 class MonitorMeasures(StoredEstimator):
     """A map with the shares of the rows at its nodes, and the noise of each column."""
 

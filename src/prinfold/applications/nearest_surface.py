@@ -18,7 +18,7 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError, warn_ca
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, class_names, numbers, sequence_of
 from prinfold.gtm.estimator import GTM
-from prinfold.validation.failures import gate_verbs, name_failures
+from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of
 from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
@@ -46,7 +46,6 @@ def _require_likelihood(classifier: Any) -> bool:
     return True
 
 
-@gate_verbs
 @fill_parameter_docs
 @storable
 class NearestSurfaceClassifier(ClassifierMixin, StoredEstimator):

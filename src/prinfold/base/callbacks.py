@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 from prinfold.base.checkpoint import Checkpoint
+from prinfold.base.dask_samples import fit_to_sample
 from prinfold.loops import Iteration
 from prinfold.rows.rows import blas_on_one_thread
+from prinfold.validation.dask_verbs import is_dask
 
 __all__ = ["CallbackForwarder", "CallbackSupportMixin", "fit_method", "forward_to_callbacks"]
 
@@ -36,9 +40,20 @@ def fit_method(method: F) -> F:
     """A method that fits: callbacks hear of it, and BLAS keeps to one thread from beginning to end.
 
     Asking for that at every step would show, and a product that is shared out among threads may be rounded in another
-    way: a fit is to be the same on any number of them.
+    way: a fit is to be the same on any number of them. Of a Dask collection a method that needs all rows at once is
+    fitted to a sample.
     """
-    return cast(F, with_callbacks(blas_on_one_thread()(method)))
+    held = with_callbacks(blas_on_one_thread()(method))
+    names = tuple(signature(method).parameters)[2:]
+
+    @wraps(method)
+    def fit(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if not is_dask(X) or self._takes_blocks:
+            return held(self, X, *args, **options)
+        given = dict(zip(names, args, strict=False)) | options
+        return fit_to_sample(self, X, partial(held, self), {name: each for name, each in given.items() if name != "y"})
+
+    return cast(F, fit)
 
 
 class CallbackForwarder:

@@ -59,6 +59,9 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     tol: float
     verbose: int
 
+    _takes_blocks: ClassVar[bool] = False
+    """Whether a fit reads rows block by block, and so takes all rows of a Dask collection."""
+
     # ------------------------------------------------------------------ what a method must provide
 
     @abstractmethod

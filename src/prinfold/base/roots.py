@@ -19,6 +19,7 @@ from prinfold.exceptions import DegenerateWarning, InvalidDataError, StructureWa
 from prinfold.geometry.projection import Projection
 from prinfold.latent.branch_graph import BranchGraph, RootedGraph, snap_to_end
 from prinfold.validation.settings import Constraint, integer, nothing
+from prinfold.validation.tables import as_numbers
 
 ROOT: Constraint = (
     nothing
@@ -94,8 +95,8 @@ def _is_mark(given: Any) -> bool:
 def check_score(score: Any, n_rows: int) -> FloatArray:
     """(n,) finite numbers that are not all the same, one for each row."""
     try:
-        found = np.asarray(score, dtype=np.float64)
-    except (TypeError, ValueError):
+        found = as_numbers("root", score)
+    except InvalidDataError:
         found = np.array(np.nan)
     if found.shape != (n_rows,):
         raise InvalidDataError(
@@ -137,8 +138,8 @@ def middle_row(rows: FloatArray) -> FloatArray:
 def _given_rows(given: Any, table: FloatArray) -> FloatArray:
     n, n_columns = table.shape
     try:
-        rows = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+        rows = as_numbers("root", given)
+    except InvalidDataError:
         rows = np.array(np.nan)
     if rows.shape == (n_columns,):
         rows = rows[None]

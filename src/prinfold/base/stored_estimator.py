@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.files import save
-from prinfold.validation.parameter_docs import fill_parameter_docs
+from prinfold.validation.failures import gate_verbs
 from prinfold.validation.tables import check_table
 
 
-@fill_parameter_docs
+@gate_verbs
 class StoredEstimator(BaseEstimator):
     """An estimator whose fitted model can be written to a file."""
 
@@ -25,7 +25,8 @@ class StoredEstimator(BaseEstimator):
 
         Parameters
         ----------
-        {path}
+        path : str or path
+            By custom the name ends in ``.prinfold``.
         """
         save(self, path)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
-from prinfold.validation.tables import check_table, check_weight
+from prinfold.validation.tables import as_numbers, check_table, check_weight
 
 
 class Unique(NamedTuple):
@@ -69,7 +69,7 @@ def keep_every_row(table: FloatArray, weight: FloatArray | None) -> Unique:
 
 def weighted_places(given: Any, rows: Unique, n_components: int) -> FloatArray:
     """(u, Q) latent coordinates of unique rows, the means of those ``given`` for each row of the table."""
-    places: FloatArray = np.asarray(given, dtype=np.float64)
+    places = as_numbers("init", given)
     n = len(rows.unique_index)
     if places.shape != (n, n_components) or not np.isfinite(places).all():
         raise InvalidDataError(

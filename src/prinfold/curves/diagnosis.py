@@ -188,7 +188,7 @@ def _check_joining(curve: ArcCurve, about: RowsAboutCurve) -> str:
         return ""
     return (
         f"along {joined:.0%} of its length the curve turns by more than {np.degrees(_SHARP_TURN):.0f}° from one row to "
-        f"the next: it joins rows that are strewn about, in place of running through their middle; leave those out, "
+        f"the next: it joins scattered rows instead of running through their middle; leave those out, "
         f"smooth more, or take DensityRidge"
     )
 

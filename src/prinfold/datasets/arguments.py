@@ -37,7 +37,7 @@ _KINDS: dict[str, Constraint] = {
     "windings": Constraint(lambda v: _PAIR.test(v) and all(map(_SIZE.test, v)), "a pair of whole numbers"),
     "lengths": _NUMBER | _NUMBERS,
     "densities": _NUMBER | _NUMBERS,
-    "body": _TEXT | several(_TEXT, "names"),
+    "body": _TEXT | Constraint(lambda v: isinstance(v, tuple | list) and all(map(_TEXT.test, v)), "a tuple of names"),
     "closed": flag,
     "rng": _SEED,
     "sampling": _TEXT | Constraint(callable, "a function of the number of rows and a generator"),

@@ -185,8 +185,8 @@ def make_cycles(
         )
     if not (0.0 <= noise < np.inf and 0.0 <= variation <= _WIDEST_VARIATION):
         raise InvalidParameterError(
-            f"noise must be finite and at least 0, and variation at least 0 and at most {_WIDEST_VARIATION:g}; got "
-            f"noise={noise}, variation={variation}"
+            f"noise and variation, which is at most {_WIDEST_VARIATION:g}, must be finite and at least 0; "
+            f"got noise={noise}, variation={variation}"
         )
     check_draws(n_samples, n_features, "n_samples")
     disturb, generator = option(NOISES, "noise_kind", noise_kind), np.random.default_rng(rng)

@@ -17,7 +17,6 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.files.kinds import ANY, Kinds, class_names, numbers, sequence_of
 from prinfold.numerics.radial_kernels import PROFILES
-from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, flag, one_of, real
 from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
@@ -31,7 +30,6 @@ def _numbers(minimum: float, *, above: bool, words: str) -> Constraint:
     return Constraint(lambda v: isinstance(v, _LIST) and np.ndim(v) == 1 and all(map(each.test, v)), words)
 
 
-@gate_verbs
 @fill_parameter_docs
 @storable
 class KernelDensityClassifier(ClassifierMixin, StoredEstimator):

@@ -41,7 +41,7 @@ from prinfold.gtm.starts.first_parameters import STARTS
 from prinfold.gtm.trainers.trainers import BATCH
 from prinfold.gtm.warnings import Check, node_folds, warn_about_empty_rows, warn_about_fit
 from prinfold.latent import LatentSpace
-from prinfold.rows.blocks import Blocks
+from prinfold.rows.blocks import Blocks, blocks_of_dask
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -131,6 +131,7 @@ class LatentGridModel(PrincipalManifold):
         """
         check_parameters(self, self._constraints)
         self._forget()
+        X = blocks_of_dask(X)
         assemble = self._assemble_blocks if isinstance(X, Blocks) else self._assemble_table
         self._train_and_warn(*assemble(X, sample_weight, errors))
         return self

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from prinfold.basis_maps.basis_map import BasisMap
@@ -19,7 +19,6 @@ from prinfold.gtm.node_selection import Hint, Part, RowBatch, plan, plan_once, w
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Parameters
 from prinfold.gtm.penalties import Penalty
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
-from prinfold.rows.tree_sums import tree_sum
 
 ROWS_PER_SUM = 256
 """Rows with every node, or as many responsibilities, that have sums of their own: forming these must cost little."""
@@ -139,12 +138,35 @@ def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> t
 
     Rows that come in portions are gone after each: their sums are what is left, and each portion is planned by itself.
     """
-    nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     if rows.at_hand:
+        nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
         return _planned_sums(model, rows, nodes, parameters, hint)
-    anew = hint.for_new_rows()
-    total = tree_sum(_planned_sums(model, each, nodes, parameters, anew)[0] for each in rows.portions())
+    kind = rows.table.dtype.type
+    total = rows.sum_portions(PortionSums(_plain_model(model), parameters, hint.for_new_rows(), kind))
     return total, hint.without_rows()
+
+
+@dataclass(frozen=True)
+class PortionSums:
+    """The sums of a portion of rows under given parameters; it can be sent to where the rows are."""
+
+    model: GTMModel
+    parameters: Parameters
+    hint: Hint
+    kind: type
+
+    @blas_on_one_thread()
+    def __call__(self, rows: Rows) -> AnyStatistics:
+        return _planned_sums(self.model, rows, self._nodes, self.parameters, self.hint)[0]
+
+    @cached_property
+    def _nodes(self) -> AnyNodes:
+        return self.model.noise.at_nodes(self.model.surface, self.parameters, self.kind)
+
+
+def _plain_model(model: GTMModel) -> GTMModel:
+    """Map, noise and penalty alone, whatever the training adds to them."""
+    return GTMModel(model.surface, model.noise, model.penalty)
 
 
 def _planned_sums(

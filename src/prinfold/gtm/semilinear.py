@@ -18,7 +18,6 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.noise.recipes import AXES, LowRankNoise
 from prinfold.rows.blocks import Blocks
-from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_containers, refuse_other_names
 from prinfold.validation.settings import Constraint, check_parameters, instance_of, integer, nothing
@@ -30,7 +29,6 @@ def _of_gtm(name: str, words: str) -> Any:
     return property(lambda self: getattr(self._fitted, name), doc=words)
 
 
-@gate_verbs
 @fill_parameter_docs
 @storable
 class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEstimator):

@@ -176,10 +176,19 @@ def make_kernel(name: str | Kernel, options: Mapping[str, Any] | None) -> Kernel
     """A kernel by name, ours or one of scikit-learn's, or one that was given."""
     options = dict(options or {})
     if callable(name):
-        return lambda A, B: name(A, B, **options)
+        return partial(_given_kernel, name, options)
     if name == "l1":
         return l1_kernel
     return partial(_library_kernel, name, options)
+
+
+def _given_kernel(kernel: Kernel, options: Mapping[str, Any], A: FloatArray, B: FloatArray) -> FloatArray:
+    try:
+        return kernel(A, B, **options)
+    except TypeError as error:
+        raise InvalidParameterError(
+            f"feature_kernel must be a function of two tables (n, D) and (m, D) that returns (n, m) numbers: {error}"
+        ) from error
 
 
 def _library_kernel(name: str, options: Mapping[str, Any], A: FloatArray, B: FloatArray) -> FloatArray:

@@ -9,11 +9,12 @@ import numpy as np
 from scipy.spatial import Delaunay, QhullError, cKDTree
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.domain import Box
 from prinfold.latent.base import LatentSpace, edges_of, median_spacing, unique_edges
 from prinfold.latent.drawing import FlatDrawing
 from prinfold.latent.lattice import Lattice, grid
+from prinfold.validation.tables import as_numbers
 
 _MOST_TRIANGULATED = 3
 """Latent dimension up to which scattered points are triangulated: the cost explodes with it."""
@@ -30,8 +31,8 @@ class Points(LatentSpace):
 
     def __post_init__(self) -> None:
         try:
-            given = np.array(self.coordinates, dtype=float)
-        except (TypeError, ValueError) as error:
+            given = np.array(as_numbers("coordinates", self.coordinates))
+        except InvalidDataError as error:
             raise InvalidParameterError(
                 f"nodes given as points must be a finite (K, Q) array of numbers: {error}"
             ) from error

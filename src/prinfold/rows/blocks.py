@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.rows.column_selection import ColumnSelection, Key, Numbers, cut, length_of, select_columns
-from prinfold.rows.readers import reader_of
+from prinfold.rows.dask_partitions import partitions_of
+from prinfold.rows.readers import PartitionReader, reader_of
+from prinfold.validation.dask_verbs import is_dask
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.settings import integer
 
@@ -28,13 +31,14 @@ class Blocks:
     source : path, dataset, array, frame, list of those, or function
         The name of a file that ends in ``.parquet``, ``.arrow``, ``.feather``, ``.csv``, ``.npy`` or ``.zarr``, or of a
         folder of such files; an Arrow dataset or table; a Zarr array, a memory map or anything else of two dimensions
-        that gives slices of rows; a frame; a list of any of these; or a function without arguments that returns a
-        fresh iterator of arrays or frames each time it is called. What can be read only once is refused.
+        that gives slices of rows; a frame; a Dask array or frame, each of whose partitions is a block; a list of those
+        in memory or on disk; or a function without arguments that returns a fresh iterator of arrays or frames each
+        time it is called. What can be read only once is refused.
     columns : sequence of str or int, default=None
         Names or numbers of the columns to read; None is all but that of the weights. Of files in columns the others
         are not read at all.
     rows : int, default=65536
-        Most rows in a block.
+        Most rows in a block; of a Dask collection partitions stay as they are.
     weight : str or int, default=None
         Name or number of a column that holds the weights of the rows.
 
@@ -67,7 +71,8 @@ class Blocks:
         if weight is not None and not _is_key(weight):
             raise InvalidParameterError(f"Blocks: weight must be the name or number of a column, got {weight!r}")
         self.source, self.rows, self.weight = source, int(rows), weight
-        self._reader = reader_of(source)
+        self.partitions = partitions_of(source)
+        self._reader = PartitionReader(self.partitions) if self.partitions is not None else reader_of(source)
         self._layout: ColumnSelection | None = None
 
     @property
@@ -98,6 +103,9 @@ class Blocks:
             ``table`` (n, D) and ``weight`` (n,), which is None where no column of weights was named. The table may be
             a part of the source itself: it is not to be written to, nor kept until the next is read.
         """
+        if self.partitions is not None:
+            yield from self._read()
+            return
         waiting: list[Numbers] = []
         n_waiting = 0
         for block in self._read():
@@ -112,6 +120,13 @@ class Blocks:
         if waiting:
             yield Numbers.join(waiting)
 
+    def sum_partitions(self, of_block: Callable[[Numbers], Any]) -> Any:
+        """Σ over the partitions of a Dask collection, added up where they lie; what is None does not count."""
+        assert self.partitions is not None
+        if self._layout is None:
+            next(self.weighted(), None)
+        return self.partitions.sum(_OfPiece(self._layout, of_block))
+
     def _read(self) -> Iterator[Numbers]:
         """Pieces of at most as many rows as a block, as numbers."""
         own = () if self.weight is None or self.weight in (self.columns or ()) else (self.weight,)
@@ -119,10 +134,27 @@ class Blocks:
         for piece in self._reader.pieces(self.rows, keys):
             if length_of(piece) == 0:
                 continue
-            for each in cut(piece, self.rows):
+            for each in [piece] if self.partitions is not None else cut(piece, self.rows):
                 if self._layout is None:
                     self._layout = select_columns(each, self.columns, self.weight)
                 yield self._layout.read(each)
+
+
+def blocks_of_dask(X: Any) -> Any:
+    """A Dask array or frame as blocks, one for each partition; anything else as it is."""
+    return Blocks(X) if is_dask(X) else X
+
+
+@dataclass(frozen=True)
+class _OfPiece:
+    """Work on blocks as work on pieces of the source."""
+
+    layout: ColumnSelection | None
+    of_block: Callable[[Numbers], Any]
+
+    def __call__(self, piece: Any) -> Any:
+        assert self.layout is not None  # some piece has been read
+        return self.of_block(self.layout.read(piece))
 
 
 def _keys(columns: Any) -> tuple[Key, ...]:

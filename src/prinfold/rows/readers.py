@@ -27,6 +27,7 @@ from prinfold.rows.arrow_readers import (
     table_of,
 )
 from prinfold.rows.column_selection import Key
+from prinfold.rows.dask_partitions import DaskPartitions
 
 
 class Reader(Protocol):
@@ -110,6 +111,16 @@ class FunctionReader:
             )
         for piece in made:
             yield table_of(piece) if _is_batch(piece) else piece
+
+
+@dataclass(frozen=True)
+class PartitionReader:
+    """Reader of the partitions of a Dask collection, each of which is one piece, whatever its size."""
+
+    partitions: DaskPartitions
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        yield from self.partitions.read()
 
 
 def reader_of(source: Any) -> Reader:

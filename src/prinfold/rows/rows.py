@@ -23,7 +23,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.rows.tree_sums import S, Summable, TreeSum, cut_into_leaves
+from prinfold.rows.tree_sums import S, Summable, TreeSum, cut_into_leaves, tree_sum
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -125,6 +125,10 @@ class Rows:
     def portions(self) -> Iterator[Rows]:
         """All rows, a portion at a time; sums over portions are sums over all rows."""
         yield self
+
+    def sum_portions(self, work: Callable[[Rows], S]) -> S:
+        """Σ work(portion), by the tree of :mod:`prinfold.rows.tree_sums`."""
+        return tree_sum(map(work, self.portions()))
 
     def block(self, part: Selection) -> FloatArray:
         """Centred rows, C-contiguous, in the table's own precision; a sparse table is filled in block by block."""

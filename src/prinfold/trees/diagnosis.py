@@ -56,7 +56,7 @@ def _check_blob(fit: FittedTree) -> str:
     length = float(fit.graph.latent.lengths.sum())
     if length < _LEAST_BANDWIDTHS * fit.bandwidth:
         return (
-            f"no tree stands out of the noise: it is {length:.3g} long, and rows scatter by {fit.noise:.3g} in each "
+            f"no tree stands out from the noise: it is {length:.3g} long, and rows scatter by {fit.noise:.3g} in each "
             f"direction. They lie about one place, or the noise is as large as the structure"
         )
     squared = np.einsum("nq,nq->n", fit.inside.rows, fit.inside.rows) + fit.inside.rest
@@ -75,9 +75,9 @@ def _check_sheet(fit: FittedTree) -> str:
     if doubled < _DOUBLED_SHARE:
         return ""
     return (
-        f"along {doubled:.0%} of its length the tree lies beside another branch of itself, nearer than "
-        f"{_STRAND_DEVIATIONS:g} times the {across:.3g} that rows scatter across it: rows fill a surface, over which "
-        f"branches are laid at will; take GTM(2)"
+        f"branches run side by side over {doubled:.0%} of the length of the tree, nearer than "
+        f"{_STRAND_DEVIATIONS:g} times the scatter of the rows across it ({across:.3g}), so that the data look like "
+        f"a surface rather than a tree; try GTM(2)"
     )
 
 
@@ -87,7 +87,7 @@ def _check_path(topology: str, fit: FittedTree) -> str:
         return ""
     if fit.graph.latent.closed[0]:
         return str(Message("the rows lie along one ring, without forks", Advice("topology", "ring")))
-    words = "no fork stands out of the noise: the rows lie along one path. PrincipalCurve draws it smoothly"
+    words = "no fork stands out from the noise: the rows lie along one path. PrincipalCurve draws it smoothly"
     return str(Message(words, Advice("topology", "path")))
 
 

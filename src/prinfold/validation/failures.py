@@ -20,6 +20,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, NotEnoughMemoryError, PrinfoldError, warn_caller
+from prinfold.validation.dask_verbs import ask_partitions, is_dask
 from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import check_arguments
 from prinfold.validation.table_warnings import warn_about_table
@@ -90,6 +91,8 @@ def name_failures(verb: F) -> F:
         X = args[0] if args else options.get("X")
         given = dict(zip(names, args, strict=False)) | options
         check_arguments(given)
+        if is_dask(X) and names and not verb.__name__.startswith(("fit", "partial_fit")):
+            return ask_partitions(named, self, X, {name: each for name, each in given.items() if name != names[0]})
         outer = _FITTING.get()  # of fits within a fit the outermost knows the user's table
         token = _FITTING.set(given if outer is None and verb.__name__ == "fit" else outer)
         try:
@@ -109,7 +112,7 @@ def name_failures(verb: F) -> F:
         finally:
             _FITTING.reset(token)
         _judge(self, verb, X, found, left)
-        if verb.__name__ == "fit" and outer is None:
+        if verb.__name__ == "fit" and outer is None and not is_dask(X):
             warn_about_table(self, X, given.get("sample_weight"))
         return found
 
@@ -185,6 +188,8 @@ def _remedy(estimator: Any, X: Any) -> str:
 
 def _column_spreads(X: Any) -> Any:
     """(D,) ranges of the columns of a table; empty where it is no plain one."""
+    if is_dask(X):  # which would be pulled into memory
+        return np.empty(0)
     try:
         table = np.asarray(X, dtype=np.float64)
         return np.ptp(table, axis=0) if table.ndim == 2 else np.empty(0)

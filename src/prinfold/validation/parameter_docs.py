@@ -57,8 +57,6 @@ return_std : bool, default=False
     Whether to return the spread of what was filled in as well.
 n : int, default=1
     How many.
-path : str or path
-    By custom the name ends in ``.prinfold``.
 """
 
 _SETTINGS = """

@@ -78,8 +78,8 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
         )
     if hasattr(X, "dask") or kind.startswith("dask"):
         raise UnsupportedInputError(
-            f"got {kind}, a Dask collection, which would be pulled into memory whole; pass X.compute() if it fits, "
-            "or a NumPy memory map"
+            f"got {kind}, a Dask collection, which would be pulled into memory whole here; pass X.compute() if it "
+            "fits, or a NumPy memory map"
         )
     if kind == "prinfold.Blocks":
         fitted = join_names(each.name for each in METHODS.values() if each.takes_blocks)

@@ -221,6 +221,14 @@ def weights_within_reach(weight: FloatArray) -> FloatArray:
     return np.asarray(share * np.clip(largest, _LIGHTEST, _HEAVIEST))
 
 
+def as_entries(name: str, values: Any) -> Any:
+    """Values as an array of whatever they are; an error that calls them by ``name`` where their shape has no end."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # rows of unequal length
+        raise InvalidDataError(f"{name} must be a sequence or rows of equal length: {error}") from error
+
+
 def as_numbers(name: str, values: Any) -> FloatArray:
     """Values as a float64 array of any shape; an error that calls them by ``name`` where they are no real numbers."""
     try:

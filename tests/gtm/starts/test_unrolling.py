@@ -17,13 +17,14 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import FoldWarning, MultimodalWarning, PrinfoldWarning
 from prinfold.gtm import fitting
 from prinfold.gtm.fitting import assemble
+from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.starts import first_parameters as starts
 from prinfold.gtm.starts import unrolling
-from prinfold.gtm.starts.trials import rank_trials, refine_axes, run_trial
+from prinfold.gtm.starts.trials import Trial, finish_trials, first_half, rank_trials, refine_axes, second_half
 from prinfold.gtm.warnings import CLOSE, widest_spacing
 from prinfold.latent import Sphere, circle, grid, hexagons, line
-from prinfold.rows.rows import as_rows
+from prinfold.rows.rows import Rows, as_rows
 
 
 def helix(n: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -196,6 +197,10 @@ def test_where_no_start_helps_the_warning_is_given_and_the_better_map_kept(monke
 # ------------------------------------------------------------------------------------------ the trials
 
 
+def whole_trial(model: GTMModel, rows: Rows, start: Parameters) -> Trial:
+    return second_half(first_half(model, rows, start))
+
+
 @pytest.mark.parametrize("failing", [{1}, {0, 1}])
 def test_a_start_whose_trial_ends_in_no_number_is_left_out_and_the_plane_is_always_there(
     failing: set[int], monkeypatch: pytest.MonkeyPatch
@@ -206,13 +211,15 @@ def test_a_start_whose_trial_ends_in_no_number_is_left_out_and_the_plane_is_alwa
     begun = iter(range(10))
 
     def tried(*given):
-        trial = run_trial(*given)
-        return SimpleNamespace(objective=np.nan, start=trial.start) if next(begun) in failing else trial
+        trial = first_half(*given)
+        return SimpleNamespace(objective=np.nan) if next(begun) in failing else trial
 
-    monkeypatch.setattr(starts, "run_trial", tried)
+    monkeypatch.setattr(starts, "first_half", tried)
     (found,) = starts.contenders(job.model, job.rows)
     assert next(begun) == 2  # both had their trial
-    assert_array_equal(found.weights, plane.weights)
+    rows = as_rows(np.unique(job.rows.block(slice(None)), axis=0), None, np.ones(len(X)))
+    left = plane if 0 in failing else whole_trial(job.model, rows, plane).state.parameters
+    assert_allclose(found.weights, left.weights, atol=1e-9)
 
 
 def test_a_lattice_is_doubled_where_its_nodes_lie_more_than_two_deviations_apart() -> None:
@@ -240,12 +247,29 @@ def test_training_in_a_trial_raises_the_objective_and_close_trials_are_told_apar
     X, _ = s_curve(400, 0.02, 0)
     job = assemble(GTM()._recipe(), X)
     rows = as_rows(X, job.rows.offset)
-    plane = run_trial(job.model, rows, starts.pca_start(job.model, rows, np.random.default_rng(0)))
+    plane = whole_trial(job.model, rows, starts.pca_start(job.model, rows, np.random.default_rng(0)))
     before = job.model.measure(job.model.begin(rows, plane.start))["objective"]
     assert plane.objective > before
-    other = run_trial(job.model, rows, starts._unlike_planes(job.model, rows)[0])
+    other = whole_trial(job.model, rows, starts._unroll(job.model, rows, 600).parameters)
     assert rank_trials([plane, other])[0] is other
-    assert rank_trials([plane, plane])[0] is plane
+    assert rank_trials([plane, plane]) == [plane]
+
+
+def test_what_is_far_behind_half_way_goes_no_further_and_where_all_are_in_trouble_one_is_enough() -> None:
+    X, _ = helix(300, 0.03, 0)
+    job = assemble(GTM(1)._recipe(), X)
+    rows = as_rows(X, job.rows.offset)
+    plane = first_half(job.model, rows, starts.pca_start(job.model, rows, np.random.default_rng(0)))
+    unrolled = first_half(job.model, rows, starts._unroll(job.model, rows, 600).parameters)
+    assert unrolled.objective > plane.objective + 0.5
+    (left,) = finish_trials([plane, unrolled])
+    assert left.start is unrolled.start
+    noisy, _ = s_curve(400, 0.05, 0)
+    job = assemble(GTM()._recipe(), noisy)
+    rows = as_rows(noisy, job.rows.offset)
+    folded = first_half(job.model, rows, starts.pca_start(job.model, rows, np.random.default_rng(0)))
+    assert folded.troubled
+    assert len(finish_trials([folded, folded])) == 1
 
 
 # --------------------------------------------------------------------------------------- the placements
@@ -299,10 +323,10 @@ def test_wide_rows_keep_their_distances_in_few_columns() -> None:
 def test_a_surface_that_fills_the_space_of_its_rows_has_nothing_to_unroll() -> None:
     X = np.random.default_rng(0).standard_normal((50, 2))
     job = assemble(GTM()._recipe(), X)
-    assert starts._unlike_planes(job.model, job.rows) == []
+    assert starts._unroll(job.model, job.rows, 600) is None
     few = np.repeat(np.arange(3.0), 10)[:, None] * [[1.0, 2.0, 0.5]]
     job = assemble(GTM(nodes=line(5))._recipe(), few)
-    assert starts._unlike_planes(job.model, job.rows) == []
+    assert starts._unroll(job.model, job.rows, 600) is None
 
 
 @pytest.mark.parametrize("times", [2, 4])

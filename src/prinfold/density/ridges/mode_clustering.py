@@ -21,13 +21,11 @@ from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, part, whole_numbers
 from prinfold.rows.rows import blas_on_one_thread
-from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, integer, one_of, random_state, real
 from prinfold.validation.tables import check_table, check_weight, forget
 
 
-@gate_verbs
 @fill_parameter_docs
 @storable
 class ModeClustering(ClusterMixin, StoredEstimator):

@@ -13,7 +13,6 @@ from prinfold._typing import FloatArray
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.exceptions import InvalidParameterError
-from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import integer
 from prinfold.validation.tables import check_errors, check_table, check_weight
@@ -22,7 +21,6 @@ ROOT = "root"
 """Name of the path of the root."""
 
 
-@gate_verbs
 @fill_parameter_docs
 class HierarchyVerbs(StoredEstimator):
     """Verbs of a fitted hierarchy; it has ``levels_``, mixtures by the names of their paths."""

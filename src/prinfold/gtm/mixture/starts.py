@@ -24,7 +24,7 @@ from prinfold.gtm.starts.first_parameters import has_angles, pca_start, warm_sta
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows, as_rows, dense
 from prinfold.validation.settings import check_parameters
-from prinfold.validation.tables import check_latent, has_gaps
+from prinfold.validation.tables import as_entries, check_latent, has_gaps
 
 PARTITIONS = {
     "auto": (find_centers, find_flats, find_clouds),
@@ -279,7 +279,7 @@ def given_memberships(partition: Any, n_maps: int, n_rows: int) -> FloatArray | 
     """(n, J) memberships to begin with, where they or the numbers of the maps were given."""
     if isinstance(partition, str):
         return None
-    found = np.asarray(partition)
+    found = as_entries("partition", partition)
     if found.shape == (n_rows,) and found.dtype.kind in "iub":
         if not (found.min() >= 0 and found.max() < n_maps):
             raise InvalidDataError(

@@ -37,6 +37,10 @@ _MOST_REFINED = 2
 _AS_GOOD = 0.01
 """Nats per row below which one start is as good as another, and the earlier is taken."""
 
+_FAR_BEHIND = 0.5
+"""Nats per row by which a start may fall behind the best, half-way or at the end, and still be worth more training. Of
+147 simulated tables none that was so far behind half-way came first; of those 0.3 behind one did."""
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -48,7 +52,7 @@ class Trial:
     model: GTMModel
     state: State
 
-    @property
+    @cached_property
     def objective(self) -> float:
         """Penalised log-likelihood per row."""
         return measure(self.model, self.state)["objective"]
@@ -61,15 +65,31 @@ class Trial:
         return is_troubled(MapOnRows(self.given, self.rows, parameters, mass, self.rows.weight, spacing, node_folds))
 
 
-def run_trial(model: GTMModel, rows: Rows, start: Parameters) -> Trial:
-    """The start after a little training on the rows, on a lattice that is fine enough for it."""
-    most = _MOST_REFINED * model.surface.latent.n_nodes
-    finer = replace(model, surface=refine_axes(model.surface, start, most=most))
-    half = _train(finer, rows, start)
-    mass = half.statistics.mass if finer.surface.latent is model.surface.latent else None
-    finer = replace(model, surface=refine_axes(model.surface, half.parameters, mass, most))
-    state = _train(finer, rows, half.parameters)
-    return Trial(start, model, rows, finer, state)
+def finish_trials(half: Sequence[Trial]) -> list[Trial]:
+    """Trials that have come half-way taken to their end, the best first; those far behind at either are left out.
+
+    So are those that end in no number, as of rows that are very far out.
+    """
+    return rank_trials(_in_the_running([second_half(each) for each in _in_the_running(half)]))
+
+
+def _in_the_running(trials: Sequence[Trial]) -> list[Trial]:
+    furthest = max((each.objective for each in trials if np.isfinite(each.objective)), default=np.inf)
+    return [each for each in trials if each.objective > furthest - _FAR_BEHIND]
+
+
+def first_half(model: GTMModel, rows: Rows, start: Parameters) -> Trial:
+    """The start after some steps on the rows, on a lattice that is fine enough for it."""
+    finer = replace(model, surface=refine_axes(model.surface, start, most=_MOST_REFINED * model.surface.latent.n_nodes))
+    return Trial(start, model, rows, finer, _train(finer, rows, start))
+
+
+def second_half(half: Trial) -> Trial:
+    """A trial after as many steps again, on a lattice that is fine enough for what it has come to."""
+    surface, parameters = half.given.surface, half.state.parameters
+    mass = half.state.statistics.mass if half.model.surface.latent is surface.latent else None
+    finer = replace(half.given, surface=refine_axes(surface, parameters, mass, _MOST_REFINED * surface.latent.n_nodes))
+    return replace(half, model=finer, state=_train(finer, half.rows, parameters))
 
 
 def _train(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
@@ -131,7 +151,10 @@ def _weighted_median(values: FloatArray, mass: FloatArray | None) -> FloatArray:
 
 
 def rank_trials(trials: Sequence[Trial]) -> list[Trial]:
-    """Trials, the best first: those that come furthest, but for troubled ones that others come close to."""
+    """Trials, the best first: those that come furthest, but for troubled ones that others come close to.
+
+    Where all that are close are troubled the first of them is returned alone: another would be no less so.
+    """
     if not trials:
         return []
     furthest = max(each.objective for each in trials)
@@ -139,5 +162,6 @@ def rank_trials(trials: Sequence[Trial]) -> list[Trial]:
     sound = [each for each in close if len(close) > 1 and not each.troubled] or close
     top = max(each.objective for each in sound)
     first = next(each for each in sound if each.objective >= top - _AS_GOOD)
-    others = sorted((each for each in trials if each is not first), key=lambda each: -each.objective)
+    hopeless = close if len(close) > 1 and first.troubled else [first]
+    others = sorted((each for each in trials if each not in hopeless), key=lambda each: -each.objective)
     return [first, *others]

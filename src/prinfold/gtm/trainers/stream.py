@@ -18,6 +18,7 @@ from prinfold.exceptions import InvalidDataError
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.column_selection import Numbers
 from prinfold.rows.rows import Rows, as_rows
+from prinfold.rows.tree_sums import S
 from prinfold.validation.refusals import refuse_columns_without_values, refuse_non_finite, refuse_scale
 
 _SAMPLE_ROWS = 65_536
@@ -199,20 +200,61 @@ class BlockStream(Rows):
     def portions(self) -> Iterator[Rows]:
         """The rows of each block that count; the source must give as many rows as the first time."""
         assert self.blocks is not None
-        n_read = 0
+        n_read, make = 0, self._portion_maker
         for block in self.blocks.weighted():
             n_read += len(block.table)
             if n_read > self.n_read:
                 break
-            kept = rows_with_values(block)
-            if len(kept.table):
-                yield Rows(kept.table, self.offset, kept.weight, self.block_rows, self.gaps, scale=self.scale)
+            found = make(block)
+            if found is not None:
+                yield found
         if n_read != self.n_read:
             now = f"more than {self.n_read}" if n_read > self.n_read else str(n_read)
             raise InvalidDataError(
                 f"the source changed while it was trained on: it gave {self.n_read} rows at first and {now} now; a "
                 "function must return a fresh iterator over the same rows each time it is called"
             )
+
+    def sum_portions(self, work: Callable[[Rows], S]) -> S:
+        """Σ work(portion); where partitions of a Dask collection lie elsewhere, it is done there."""
+        assert self.blocks is not None
+        if self.blocks.partitions is None:
+            return super().sum_portions(work)
+        found: S = self.blocks.sum_partitions(_PortionWork(self._portion_maker, work))
+        return found
+
+    @property
+    def _portion_maker(self) -> PortionMaker:
+        return PortionMaker(self.offset, self.block_rows, self.gaps, self.scale)
+
+
+@dataclass(frozen=True)
+class PortionMaker:
+    """Makes rows of a block: those that count, about the mean of all."""
+
+    offset: FloatArray
+    block_rows: int
+    gaps: bool
+    scale: FloatArray | None
+
+    def __call__(self, block: Numbers) -> Rows | None:
+        """The rows of a block; None where none of them counts."""
+        kept = rows_with_values(block)
+        if not len(kept.table):
+            return None
+        return Rows(kept.table, self.offset, kept.weight, self.block_rows, self.gaps, scale=self.scale)
+
+
+@dataclass(frozen=True)
+class _PortionWork:
+    """Work on portions as work on blocks; it can be sent to another process."""
+
+    make: PortionMaker
+    work: Callable[[Rows], Any]
+
+    def __call__(self, block: Numbers) -> Any:
+        rows = self.make(block)
+        return None if rows is None else self.work(rows)
 
 
 def stream_of(found: Survey, width: int) -> BlockStream:

@@ -1,0 +1,122 @@
+"""Verbs asked of Dask arrays and frames: nothing is computed before the user asks for it, and no row is gathered.
+
+Every verb that says something of each row is mapped over the partitions. The fitted model is an ordinary local one; it
+travels within the graph of tasks.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from prinfold.exceptions import UnsupportedInputError
+from prinfold.validation.named_block import NamedBlock
+
+_MEANS = frozenset({"score", "projection_error", "quantization_error", "topographic_error"})
+"""Verbs whose answer is the mean over rows."""
+
+
+def is_dask(X: Any) -> bool:
+    """Whether this is a Dask array or frame; Dask is not imported to tell."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
+def ask_partitions(verb: Callable[..., Any], estimator: Any, X: Any, options: Mapping[str, Any]) -> Any:
+    """The answer of a verb for a Dask collection: an array, or a tuple of arrays, computed when it is asked for.
+
+    Means over rows are computed at once.
+    """
+    import dask.array as da
+    from dask import delayed
+
+    _refuse_arrays(verb, options)
+    names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
+    rows = X if names is None else X.to_dask_array()
+    if rows.ndim != 2:
+        raise UnsupportedInputError(f"got a Dask array of {rows.ndim} dimension(s) rather than a table; reshape it")
+    rows = rows.rechunk({1: -1})
+    probe = _answer_for_a_row(verb, estimator, rows.shape[1], options)
+    model = delayed(estimator, pure=False, traverse=False)
+    ask = {"model": model, "verb": verb.__name__, "options": dict(options), "names": names}
+    if isinstance(probe, float | np.floating) and verb.__name__ in _MEANS:
+        found = da.map_blocks(_weighted, rows, chunks=(rows.chunks[0], (2,)), meta=np.empty((0, 2)), **ask)
+        one_each = da.map_blocks(_first_row, found, chunks=((1,) * found.numblocks[0], (2,)), meta=np.empty((0, 2)))
+        total, n = one_each.compute().sum(axis=0)
+        return float(total / n)
+    if isinstance(probe, np.ndarray) and probe.ndim >= 1:
+        return _map(rows, probe, None, ask)
+    if isinstance(probe, tuple) and all(isinstance(each, np.ndarray) for each in probe):
+        fields = [_map(rows, each, i, ask) for i, each in enumerate(probe)]
+        return type(probe)(*fields) if hasattr(probe, "_fields") else tuple(fields)
+    raise UnsupportedInputError(
+        f"{type(estimator).__name__}.{verb.__name__} does not go with Dask collections, because its answer is not one "
+        "entry for each row; call it for a part of them: X[:1000].compute()"
+    )
+
+
+def _map(rows: Any, probe: Any, field: int | None, ask: Mapping[str, Any]) -> Any:
+    import dask.array as da
+
+    shape, meta = probe.shape[1:], np.empty((0, *probe.shape[1:]), dtype=probe.dtype)
+    chunks = (rows.chunks[0], *((size,) for size in shape))
+    dropped = [1] if not shape else None
+    added = list(range(2, 1 + len(shape))) or None
+    return da.map_blocks(
+        _ask, rows, chunks=chunks, meta=meta, drop_axis=dropped, new_axis=added, field=field, empty=meta, **ask
+    )
+
+
+def _ask(
+    block: Any, *, model: Any, verb: str, options: Any, names: Any, field: int | None = None, empty: Any = None
+) -> Any:
+    """The answer for one partition."""
+    if len(block) == 0:
+        return empty
+    named = block if names is None else NamedBlock.of(np.asarray(block), names)
+    found = getattr(model, verb)(named, **options)
+    return np.asarray(found if field is None else found[field])
+
+
+def _weighted(block: Any, **ask: Any) -> Any:
+    """(n, 2) in its first row the answer for a partition times its rows, and how many these are; nil elsewhere."""
+    found = np.zeros((max(len(block), 1), 2))
+    if len(block):
+        found[0] = float(_ask(block, **ask)) * len(block), len(block)
+    return found
+
+
+def _first_row(block: Any) -> Any:
+    return block[:1]
+
+
+def _answer_for_a_row(verb: Callable[..., Any], estimator: Any, n_columns: int, options: Mapping[str, Any]) -> Any:
+    """The answer of the verb for one row, which tells the shape and type of all; no partition is computed for it."""
+    names = getattr(estimator, "feature_names_in_", None)
+    first = next(iter(_parameters(verb)))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        n_features = getattr(estimator, "n_features_in_", n_columns)
+        row = np.zeros((1, n_features if first == "Z" else n_columns))
+        if first == "Z":
+            row = estimator.transform(row)
+        elif names is not None and len(names) == n_columns:
+            row = NamedBlock.of(row, tuple(map(str, names)))
+        return verb(estimator, row, **options)
+
+
+def _parameters(verb: Callable[..., Any]) -> list[str]:
+    from inspect import signature
+
+    return list(signature(verb).parameters)[1:]
+
+
+def _refuse_arrays(verb: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if hasattr(value, "__len__") and not isinstance(value, str):
+            raise UnsupportedInputError(
+                f"{name} has entries for rows, and nothing says which partition of a Dask collection they belong to; "
+                f"call {verb.__name__} without it, or for a part of the rows at a time"
+            )

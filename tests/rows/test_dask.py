@@ -1,0 +1,189 @@
+"""Dask arrays and frames: the same classes, the same numbers as blocks, and nothing computed before it is asked for."""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from tests.properties.cases import cases, fitted
+
+from prinfold import GTM, PPS, SOM, Blocks, LowRankNoise
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, NotEnoughMemoryError, UnsupportedInputError
+
+da = pytest.importorskip("dask.array", reason="needs the extra dask")
+distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
+
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.full]
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(900, 4)) * [3, 1, 0.5, 0.2]
+X[:, 1] += 0.2 * X[:, 0] ** 2
+GAPS = np.where(RNG.random(X.shape) < 0.05, np.nan, X)
+FIXED = {"nodes": 8, "basis": 4, "max_iter": 6, "tol": 0.0, "random_state": 0}
+
+MODELS = {
+    "isotropic": lambda: GTM(**FIXED),
+    "diagonal": lambda: GTM(noise="diagonal", **FIXED),
+    "student": lambda: GTM(noise="student", **FIXED),
+    "varying": lambda: GTM(noise="varying", **FIXED),
+    "aligned": lambda: GTM(noise="aligned", **FIXED),
+    "low rank": lambda: GTM(noise=LowRankNoise(1), **FIXED),
+    "online": lambda: GTM(trainer="online", **FIXED),
+    "incremental": lambda: GTM(trainer="incremental", **FIXED),
+    "PPS": lambda: PPS(**FIXED),
+}
+
+
+def array(table=X, rows=200, columns=4):
+    return da.from_array(table, chunks=(rows, columns))
+
+
+def assert_same(one, other):
+    np.testing.assert_array_equal(one.weights_, other.weights_)
+    assert one.history_["objective"] == other.history_["objective"]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("table", [X, GAPS], ids=["whole", "gaps"])
+def test_a_fit_equals_that_of_blocks_with_the_same_cuts_to_the_last_bit(name, table):
+    assert_same(MODELS[name]().fit(array(table)), MODELS[name]().fit(Blocks(table, rows=200)))
+
+
+@pytest.mark.parametrize("name", ["isotropic", "student", "PPS"])
+def test_so_it_does_on_a_cluster(name, cluster):
+    assert_same(MODELS[name]().fit(array()), MODELS[name]().fit(Blocks(X, rows=200)))
+
+
+def test_chunks_of_columns_change_nothing():
+    assert_same(MODELS["isotropic"]().fit(array(columns=3)), MODELS["isotropic"]().fit(array()))
+
+
+def test_a_worker_that_is_killed_takes_nothing_along(cluster):
+    class Killer:
+        """Kills a worker after each of the first iterations."""
+
+        n = 0
+
+        def setup(self, estimator, context):
+            pass
+
+        teardown = setup
+
+        def on_fit_task_begin(self, estimator, context, **told):
+            pass
+
+        def on_fit_task_end(self, estimator, context, **told):
+            self.n += 1
+            if self.n <= 3:
+                pids = list(cluster.run(os.getpid).values())
+                os.kill(pids[self.n % len(pids)], signal.SIGKILL)
+
+    killer = Killer()
+    assert_same(GTM(**FIXED).set_callbacks(killer).fit(array()), GTM(**FIXED).fit(Blocks(X, rows=200)))
+    assert killer.n > 3
+
+
+def test_two_fits_at_once(cluster):
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda name: MODELS[name]().fit(array()), ["isotropic", "diagonal"])
+    assert_same(one, MODELS["isotropic"]().fit(Blocks(X, rows=200)))
+    assert_same(other, MODELS["diagonal"]().fit(Blocks(X, rows=200)))
+
+
+def test_a_partition_that_ends_every_worker_is_an_error_with_a_name(cluster):
+    def end(block):
+        if len(block) and distributed.worker.thread_state.__dict__.get("execution_state"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    with pytest.raises(NotEnoughMemoryError, match=r"ended every worker.*smaller"):
+        SOM().fit(array().map_blocks(end, meta=np.empty((0, 4))))
+
+
+def test_frames_with_unknown_sizes_and_empty_partitions():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame = frame.sort_values("a", ignore_index=True)
+    lazy = dd.from_pandas(frame, npartitions=5)
+    some, table = lazy[lazy["a"] > 1.0], frame.query("a > 1.0")
+    model = GTM(**FIXED).fit(some)
+    assert list(model.feature_names_in_) == list("abcd")
+    sizes = [n for n in some.map_partitions(len).compute() if n]
+    assert len(sizes) < 5, "some partitions are to be empty in this test"
+    parts = np.split(table.to_numpy(), np.cumsum(sizes)[:-1])
+    uneven = da.concatenate([da.from_array(part, chunks=part.shape) for part in parts])
+    assert_same(model, GTM(**FIXED).fit(uneven))
+    np.testing.assert_array_equal(model.transform(some).compute(), np.concatenate(list(map(model.transform, parts))))
+    with pytest.raises(InvalidDataError):
+        GTM(**FIXED).fit(lazy[lazy["a"] > 1e9])
+
+
+@cases()
+def test_verbs_are_lazy_and_say_of_each_partition_what_they_say_of_its_rows(case):
+    model, table = fitted(case)
+    seen = []
+
+    def look(block):
+        seen.append(len(block))
+        return block
+
+    rows = da.from_array(table, chunks=(40, 3)).map_blocks(look, meta=np.empty((0, 0)))
+    verbs = ["transform", "project", "reconstruct", "score_samples", "posterior_mode"]
+    answers = {verb: getattr(model, verb)(rows) for verb in verbs if hasattr(model, verb)}
+    Z = answers["transform"]
+    answers["surface"] = model.inverse_transform(Z)
+    assert seen == []
+    parts = np.split(table, [40, 80])
+    for verb, found in answers.items():
+        ask = (
+            (lambda part: model.inverse_transform(model.transform(part))) if verb == "surface" else getattr(model, verb)
+        )
+        wanted = np.concatenate([ask(part) for part in parts])
+        assert found.dtype == wanted.dtype
+        assert found.shape == wanted.shape
+        np.testing.assert_array_equal(found.compute(scheduler="threads"), wanted, err_msg=verb)
+
+
+def test_means_over_rows_and_tuples_of_arrays():
+    model = MODELS["isotropic"]().fit(X)
+    for verb in ("score", "projection_error"):
+        assert getattr(model, verb)(array()) == pytest.approx(getattr(model, verb)(X), rel=1e-12)
+    stretch = model.magnification(model.transform(array()))
+    np.testing.assert_allclose(stretch.factor.compute(), model.magnification(model.transform(X)).factor, rtol=1e-9)
+
+
+def test_what_needs_all_rows_is_fitted_to_a_sample_and_says_so(monkeypatch):
+    monkeypatch.setattr("prinfold.base.dask_samples._SAMPLE_ROWS", 300)
+    with pytest.warns(DegenerateWarning, match="SOM needs all of its rows at once.*300 of 900 rows.*of 300 others"):
+        model = SOM(max_iter=3).fit(array())
+    again = SOM(max_iter=3).fit(array())
+    np.testing.assert_array_equal(model.codebook_, again.codebook_)
+
+
+def test_all_rows_are_taken_where_they_are_few(recwarn):
+    model = SOM(max_iter=3).fit(array())
+    assert not [each for each in recwarn if "of its rows" in str(each.message)]
+    np.testing.assert_allclose(model.codebook_, SOM(max_iter=3).fit(X).codebook_, atol=1e-9)
+
+
+def test_what_does_not_go_is_said():
+    model = MODELS["isotropic"]().fit(X)
+    with pytest.raises(UnsupportedInputError, match="sample_weight does not go with Blocks"):
+        GTM().fit(array(), sample_weight=np.ones(len(X)))
+    with pytest.raises(UnsupportedInputError, match="sample_weight does not go with Dask"):
+        SOM().fit(array(), sample_weight=np.ones(len(X)))
+    with pytest.raises(UnsupportedInputError, match="errors has entries for rows"):
+        model.transform(array(), errors=np.ones(len(X)))
+    with pytest.raises(UnsupportedInputError, match="1 dimension"):
+        model.transform(array()[:, 0])
