@@ -76,7 +76,7 @@ _WORTH_UNROLLING = 0.6
 
 _CLEARLY_ROLLED = 0.25
 """The same share below which the trial is made even if the map from the plane has no folds and no rows that could be in
-several places. Of 168 simulated tables 33 had a larger share and such a map, and a trial gained 0.02 nats at most; of
+several places. Of 168 simulated tables 27 had a larger share and such a map, and a trial gained 0.02 nats at most; of
 252 others two corkscrews of 300 rows lost 0.2."""
 
 _WORTH_MORE_ROWS = 0.8
