@@ -269,7 +269,7 @@ def test_a_mark_of_rows_is_a_mask_whatever_its_type(kind):
     mask = np.zeros(200, dtype=bool)
     mask[np.argsort(data.X[:, 0])[:15]] = True
     marked = pd.Series(mask) if kind == "series" else mask.astype(kind)
-    wanted = PrincipalTree(root=mask, nodes=20, max_iter=10).fit(data.X).pseudotime(data.X)
-    found = PrincipalTree(root=marked, nodes=20, max_iter=10).fit(data.X).pseudotime(data.X)
+    wanted = PrincipalTree(root=mask, nodes=20).fit(data.X).pseudotime(data.X)
+    found = PrincipalTree(root=marked, nodes=20).fit(data.X).pseudotime(data.X)
     np.testing.assert_array_equal(found, wanted)
     assert wanted.min() >= 0.0
