@@ -50,4 +50,4 @@ def test_variance_across_is_the_mean_squared_distance_over_the_directions_across
 def test_rows_without_noise_still_have_a_bandwidth() -> None:
     rows = np.linspace(-1, 1, 50)[:, None] * np.array([[1.0, 2.0]])
     state = TreeProblem(rows, np.ones(50), 1.0, 1.0).begin(rows[::10])
-    assert choose_bandwidth(0.0, state) > 0
+    assert choose_bandwidth(0.0, state, 50.0, 2) > 0

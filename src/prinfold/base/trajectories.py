@@ -358,17 +358,11 @@ def _warn_of_rows_without_lineage(rooted: RootedGraph, Z: FloatArray) -> None:
         warn_caller(words, StructureWarning)
 
 
-def draw_weights(
-    weight: FloatArray, n_samples: int, rng: np.random.Generator, most: int | None = None
-) -> Iterator[FloatArray]:
-    """Weights of rows drawn with replacement: each times how often its row was drawn, of ``most`` draws at the most.
-
-    Where fewer rows are drawn than there are, each counts for more, so that the sum stays about the same.
-    """
+def draw_weights(weight: FloatArray, n_samples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """Weights of rows drawn with replacement: each times how often its row was drawn."""
     n = len(weight)
-    draws = n if most is None else min(n, most)
     for _ in range(n_samples):
-        yield weight * rng.multinomial(draws, np.full(n, 1.0 / n)) * (n / draws)
+        yield weight * rng.multinomial(n, np.full(n, 1.0 / n))
 
 
 def times_as_in(rooted: RootedGraph, Z: FloatArray, again: RootedGraph, Z_again: FloatArray) -> FloatArray:

@@ -2,10 +2,8 @@
 
 The method does not fail where there is no tree: it returns a branch of no length in a blob, and many side by side over
 a sheet. The signs of that are measured here. The limits were set on simulated rows, in 2 to 50 columns. Of the length
-of trees with three to five leaves 0 to 0.03 lies beside another branch at noise of up to 0.1 of a branch; at 0.2 it is
-above 0.5 in one of twelve, where two come near each other. Over sheets it is 0.36 to 0.98, above 0.5 in 34 of 36. So a
-sheet is mostly told, not always. Branches over a sheet have little support and are left out later; so it is the tree
-before that, ``grown``, that is looked at.
+of trees with three to five leaves 0 to 0.3 lies beside another branch, now and then 0.5 where two come near each other;
+of that of trees over sheets 0.3 to 0.9. So a sheet is mostly told, not always.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _WIDE_SPREADS, _WIDE_COLUMNS = 2.6, 3
 """Spread of rows in deviations across, below which they are no curves, and columns up to which that says something."""
 
 _STRAND_DEVIATIONS, _ELSEWHERE_RATIO, _DOUBLED_SHARE = 7.0, 2.4, 0.5
-"""Distance between two parts of a tree, in deviations across it, at which they lie side by side; way along the tree
+"""Distance between two parts of a tree, in deviations of the noise, at which they lie side by side; way along the tree
 over distance, from which on they are different parts of it; and share of the length from which on that is a surface."""
 
 _PLACES = 200
@@ -46,9 +44,9 @@ class FittedTree(NamedTuple):
     bandwidth: float
 
 
-def doubt(topology: str, grown: FittedTree, fit: FittedTree) -> str:
-    """Reasons against the shape that was asked for, from a tree before and after weak branches were left out; or ""."""
-    return _check_blob(fit) or _check_sheet(grown) or _check_path(topology, fit)
+def doubt(topology: str, fit: FittedTree) -> str:
+    """Reasons against the shape that was asked for, in words; "" if nothing does."""
+    return _check_blob(fit) or _check_sheet(fit) or _check_path(topology, fit)
 
 
 def _check_blob(fit: FittedTree) -> str:
@@ -71,12 +69,12 @@ def _check_blob(fit: FittedTree) -> str:
 
 def _check_sheet(fit: FittedTree) -> str:
     """Words about branches that lie side by side."""
-    doubled, across = doubled_share(fit), deviation_across(fit)
+    doubled = doubled_share(fit)
     if doubled < _DOUBLED_SHARE:
         return ""
     return (
         f"branches run side by side over {doubled:.0%} of the length of the tree, nearer than "
-        f"{_STRAND_DEVIATIONS:g} times the scatter of the rows across it ({across:.3g}), so that the data look like "
+        f"{_STRAND_DEVIATIONS:g} times the scatter of the rows across it ({fit.noise:.3g}), so that the data look like "
         f"a surface rather than a tree; try GTM(2)"
     )
 
@@ -91,22 +89,11 @@ def _check_path(topology: str, fit: FittedTree) -> str:
     return str(Message(words, Advice("topology", "path")))
 
 
-def deviation_across(fit: FittedTree) -> float:
-    """Deviation of rows in each direction across the tree, among the components that it lies in.
-
-    Beside a tree over a surface rows scatter along that, and hardly in the many directions off it. The mean of all of
-    them, the noise, would be far less.
-    """
-    q = fit.inside.rows.shape[1]
-    squared = fit.strands.nearest(fit.inside.rows).squared_distance
-    return max(fit.noise, float(np.sqrt(np.average(squared, weights=fit.weight) / max(q - 1, 1))))
-
-
 def doubled_share(fit: FittedTree) -> float:
     """Share of the tree that another part of it lies beside: near in space, far along the tree."""
     places = fit.graph.latent.refined(_PLACES).nodes
     points = fit.strands.point(places)
     apart = np.sqrt(squared_distances(points, points))
     way = fit.graph.network.distances(places, places)
-    beside = (way > _ELSEWHERE_RATIO * apart) & (apart < _STRAND_DEVIATIONS * deviation_across(fit))
+    beside = (way > _ELSEWHERE_RATIO * apart) & (apart < _STRAND_DEVIATIONS * fit.noise)
     return float(beside.any(axis=1).mean())

@@ -33,7 +33,7 @@ from prinfold.trees.diagnosis import FittedTree, doubt
 from prinfold.trees.noise import FirstTree, RowsInFrame, first_tree, keep_all, keep_components
 from prinfold.trees.shapes import TOPOLOGIES, TreeShape, find_shape, net_of, without_ends
 from prinfold.trees.soft_tree import TreeProblem, TreeState, log_mixture
-from prinfold.trees.support import branch_support, draw_graphs, short_branches, weakest_tip
+from prinfold.trees.support import branch_support, weak_tips
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
@@ -48,11 +48,8 @@ from prinfold.validation.settings import (
 )
 from prinfold.validation.tables import check_weight
 
-_SUPPORT_SAMPLES = 12
+_SUPPORT_SAMPLES = 50
 """Times that rows are drawn anew for ``min_support``."""
-
-_SURE_BANDWIDTHS = 6.0
-"""Length of a branch, in bandwidths, from which on its support is not asked for: noise grows none so long."""
 
 
 @fill_parameter_docs
@@ -74,14 +71,13 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
     bandwidth : "auto" or float, default="auto"
         Width of the kernel that assigns rows to centres, in units of the data. ``"auto"`` takes a little more than the
         noise in one column, which is measured about the tree.
-    stiffness : float, default=0.5
+    stiffness : float, default=1.0
         Pull between neighbouring centres, in units of that of the rows on a centre.
     min_length : float, default=1.0
         Length in bandwidths up to which a branch that leads nowhere is left out, and two forks are one.
-    min_support : float, default=0.7
-        Share of trees of rows drawn anew in which a branch that ends freely must be found again to be kept; see
-        :meth:`support`. It is asked of branches shorter than six bandwidths, and costs twelve fits, of 2000 rows at
-        the most, where there are any. 0 keeps all.
+    min_support : float, default=0.0
+        Share of trees of rows drawn anew in which a branch that ends freely must be found again to be kept, such as
+        0.6; see :meth:`support`. Anything above 0 costs 50 fits.
     trim : float, default=None
         Distance from every centre, in units of the data, beyond which a row is background and pulls at none. None has
         every row count.
@@ -90,8 +86,8 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         Most steps.
     tol : float, default=1e-6
         Steps end when the objective, a share of the spread of the rows, changes by less; 0 never stops early.
-    random_state : int, RandomState or Generator, default=0
-        Seed of the rows that are drawn for ``min_support``; None draws others each time.
+    random_state : int, RandomState or Generator, default=None
+        Seed of ``min_support``.
     verbose : int, default=0
         1 shows a progress bar on a terminal or in a notebook, 2 a line for each step.
 
@@ -183,14 +179,14 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         *,
         nodes: int = 60,
         bandwidth: Any = "auto",
-        stiffness: float = 0.5,
+        stiffness: float = 1.0,
         min_length: float = 1.0,
-        min_support: float = 0.7,
+        min_support: float = 0.0,
         trim: float | None = None,
         root: Any = None,
         max_iter: int = 200,
         tol: float = 1e-6,
-        random_state: Any = 0,
+        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.topology = topology
@@ -233,11 +229,10 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         problem = self._problem(inside, unique.weight, first)
         attributes = partial(self._attributes, inside, first, problem)
         outcome = self._train_with_callbacks(table, attributes, partial(_train, problem, first.centers))
-        grown = self._fitted_tree(inside, unique.weight)
         if self.min_support > 0:
             self._drop_weak_branches(unique, inside.span, problem, outcome.state)
         astray = self._place_root(table)
-        doubted = self._doubts(grown, self._fitted_tree(inside, unique.weight))
+        doubted = self._doubts(inside, unique.weight)
         self.doubt_ = "; ".join(words for words, _ in doubted)
         for words, category in [*self._stopping_warnings(), *astray, *doubted]:
             warn_caller(words, category)
@@ -278,9 +273,8 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         """How often each branch is found again in trees of rows drawn anew, with replacement (bootstrap).
 
         These trees lie in the components of this one and have its bandwidth.
-        A branch with a free end is found again where another tree has an end nearer to its tip than three quarters of
-        its length, and nearer than to any other tip; a way between forks where the fork at either end is, each as near.
-        A closed one where a node is closed again.
+        A branch is found again where another tree has, nearer than half its length to either of its ends, an end of
+        the same kind: free, or a fork. A closed one is found again where another tree has any that is closed.
 
         Parameters
         ----------
@@ -289,7 +283,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         sample_weight : array-like of shape (n,), default=None
             Their weights.
         n_samples : int, default=50
-            How many times rows are drawn, 2000 at the most. Each costs a fit.
+            How many times rows are drawn. Each costs a fit.
         random_state : int, RandomState or Generator, default=None
             Seed.
 
@@ -301,7 +295,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         table = self._table(X)
         weight = check_weight(sample_weight, table)
         own = np.ones(len(table)) if weight is None else weight
-        return branch_support(self.graph_, draw_graphs(self, table, own, n_samples, as_generator(random_state)))
+        return branch_support(self, table, own, n_samples, as_generator(random_state))
 
     @property
     def latent_(self) -> Branches:  # type: ignore[override]
@@ -360,25 +354,21 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         }
 
     def _drop_weak_branches(self, rows: Unique, span: ColumnSpan, problem: TreeProblem, state: TreeState) -> None:
-        """Leave out branches that trees of rows drawn anew do not have, the weakest first."""
-        sure = _SURE_BANDWIDTHS * problem.bandwidth
-        if not short_branches(self.graph_, sure).any():
-            return
-        drawn = draw_graphs(self, rows.rows, rows.weight, _SUPPORT_SAMPLES, as_generator(self.random_state))
-        shape = find_shape(self.topology, problem, state, self.min_length)
-        while len(tip := weakest_tip(self.graph_, drawn, self.min_support, sure)):
-            shape = without_ends(problem, shape, span.inside(tip))
-            self.graph_ = _graph_of(shape, span, problem)
+        """Leave out branches that trees of rows drawn anew do not have."""
+        rng = as_generator(self.random_state)
+        share = branch_support(self, rows.rows, rows.weight, _SUPPORT_SAMPLES, rng)
+        tips = weak_tips(self.graph_, share, self.min_support)
+        if len(tips):
+            shape = find_shape(self.topology, problem, state, self.min_length)
+            self.graph_ = _graph_of(without_ends(problem, shape, span.inside(tips)), span, problem)
 
-    def _fitted_tree(self, inside: RowsInFrame, weight: FloatArray) -> FittedTree:
-        return FittedTree(self.graph_, self._inside, inside, weight, self.noise_, self.bandwidth_)
-
-    def _doubts(self, grown: FittedTree, fit: FittedTree) -> list[tuple[str, type[Warning]]]:
-        """Warnings about rows that do not lie along such a tree, before and after weak branches were left out."""
-        if float(fit.graph.latent.lengths.sum()) == 0:
-            why = "all rows are equal" if len(fit.inside.rows) == 1 else "no branch stands out of the noise"
+    def _doubts(self, inside: RowsInFrame, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """Warnings about rows that do not lie along such a tree: message and category."""
+        if float(self.graph_.latent.lengths.sum()) == 0:
+            why = "all rows are equal" if len(inside.rows) == 1 else "no branch stands out of the noise"
             return [(f"{why}, so that the tree has no length", DegenerateWarning)]
-        words = doubt(self.topology, grown, fit)
+        fit = FittedTree(self.graph_, self._inside, inside, weight, self.noise_, self.bandwidth_)
+        words = doubt(self.topology, fit)
         return [(words, StructureWarning)] if words else []
 
     @property

@@ -4,13 +4,10 @@ The bandwidth decides what a branch is. It has to follow the noise in each colum
 with the number of columns, but what tells one centre from another does not. With s² the mean squared distance of rows
 from the tree over the D − 1 directions across it,
 
-    h = 1.15 s:
+    h = 1.25 s (1 + ½ √(D/n)):
 
-with half as much again, branches five deviations long are lost. A first tree is grown with 1.25 s (1 + ½ √(D/n)), the
-second factor standing for the noise that n rows leave in the directions that are found from them, and with twice the
-stiffness. Begun with h at once, noise grows branches that stay, and about a blob in few columns the measured noise
-falls with every one of them. Begun wide and stiff and gone on with the narrow kernel, weak branches that are true come
-first (``benchmarks/trees.py`` has trials). Those of noise that come all the same are told by ``support``.
+with less, noise grows branches; with half as much again, branches five deviations long are lost. The second factor
+stands for the noise that n rows leave in the directions that are found from them (``benchmarks/trees.py`` has trials).
 
 Centres are means of few rows. In many columns their own noise, which no row pulls back, is longer than the way from
 one to the next. So the tree is looked for in the principal components that stand out of the noise: those whose variance
@@ -29,14 +26,8 @@ from prinfold.geometry.column_span import ColumnSpan
 from prinfold.numerics.polylines import nearest_on_segments
 from prinfold.trees.soft_tree import TreeProblem, TreeState, first_centers, spanning_tree
 
-DEVIATIONS = 1.15
-"""Bandwidth in deviations of the noise."""
-
-_FIRST_DEVIATIONS, _DIRECTIONS = 1.25, 0.5
-"""That of the first tree, and the factor of √(D/n) in what is added to it."""
-
-_FIRST_STIFFNESS = 2.0
-"""Stiffness of the first tree, in units of that of the last."""
+DEVIATIONS, DIRECTIONS = 1.25, 0.5
+"""Bandwidth in deviations of the noise, and the factor of √(D/n) in what is added to it."""
 
 _FEWEST_COMPONENTS, _FEW_COLUMNS = 2, 4
 """Components that are kept at the least, and columns up to which all are: a spectrum of so few has no flat end."""
@@ -124,11 +115,12 @@ def variance_across(
     return float(near @ squared) / (float(near.sum()) * max(D - 1, 1))
 
 
-def choose_bandwidth(deviation: float, state: TreeState) -> float:
-    """The bandwidth for rows with noise of a deviation about the tree."""
+def choose_bandwidth(deviation: float, state: TreeState, n: float, n_columns: int) -> float:
+    """The bandwidth for n rows with noise of a deviation about the tree."""
     a, b = state.centers[state.edges[:, 0]], state.centers[state.edges[:, 1]]
     spacing = float(np.linalg.norm(a - b, axis=1).mean())
-    return max(DEVIATIONS * deviation, _LEAST_SPACINGS * spacing)
+    wanted = DEVIATIONS * (1.0 + DIRECTIONS * float(np.sqrt(n_columns / n))) * deviation
+    return max(wanted, _LEAST_SPACINGS * spacing)
 
 
 class FirstTree(NamedTuple):
@@ -150,7 +142,7 @@ def first_tree(
     trim: float,
     in_pieces: bool = False,
 ) -> FirstTree:
-    """A first tree of a part of the rows by a wider kernel, with noise and bandwidth by turns until they agree.
+    """A first tree of a part of the rows, with noise and bandwidth by turns until they agree.
 
     Where rows are ``in_pieces``, edges several times as long as is usual between first centres are none.
     """
@@ -158,17 +150,16 @@ def first_tree(
     some, share = RowsInFrame(inside.rows[part], inside.rest[part], inside.span), weight[part]
     count = min(n_nodes, max(2, len(part) // _ROWS_PER_CENTER))
     centers = first_centers(some.rows, share, count)
-    pull = _FIRST_STIFFNESS * stiffness * float(share.sum()) / len(centers)
+    pull = stiffness * float(share.sum()) / len(centers)
     reach = _gap_length(centers) if in_pieces else np.inf
-    problem = TreeProblem(some.rows, share, 1.0, pull, trim, reach=reach)
-    wider = _FIRST_DEVIATIONS / DEVIATIONS * (1.0 + _DIRECTIONS * float(np.sqrt(n_columns / weight.sum())))
-    state, noise, found = problem.begin(centers), 0.0, 1.0
+    problem, n = TreeProblem(some.rows, share, 1.0, pull, trim, reach=reach), float(weight.sum())
+    state, noise, wide = problem.begin(centers), 0.0, 1.0
     for turn in range(_ROUNDS + 1):
         noise = float(np.sqrt(variance_across(some, share, state.centers, state.edges, n_columns, trim)))
-        found = choose_bandwidth(noise, state) if bandwidth is None else bandwidth
+        wide = choose_bandwidth(noise, state, n, n_columns) if bandwidth is None else bandwidth
         if turn < _ROUNDS:
-            state = problem.with_bandwidth(wider * found).run(state.centers, _STEPS_PER_ROUND, _ROUND_TOL)
-    return FirstTree(state.centers, found, noise, reach)
+            state = problem.with_bandwidth(wide).run(state.centers, _STEPS_PER_ROUND, _ROUND_TOL)
+    return FirstTree(state.centers, wide, noise, reach)
 
 
 def _gap_length(centers: FloatArray) -> float:
