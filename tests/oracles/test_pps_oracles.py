@@ -86,7 +86,7 @@ def toy(
     if per_node:
         along = rng.uniform(0.1, 0.9 * D / Q, latent.n_nodes)
         parameters = OrientedParameters(weights, rng.uniform(2, 9, latent.n_nodes), along, (D - along * Q) / (D - Q))
-    model = pps.PPSModel(surface, noise, penalty or ConstantPenalty(0.3), pps.WAYS["gem"])
+    model = pps.PPSModel(surface, noise, penalty or ConstantPenalty(0.3), pps.PPS_STEPS["gem"])
     return Toy(model, as_rows(rows, weight=weight, width=latent.n_nodes), parameters)
 
 
@@ -359,8 +359,7 @@ def test_noise_of_each_nodes_own_is_the_best_there_is(monkeypatch, pooling, tie)
     monkeypatch.setattr(clamping, "_BORROWED_ROWS", 0.0)
     monkeypatch.setattr(clamping, "_ALTERNATIONS", 1000)
     moments = random_moments(1)
-    old = OrientedParameters(np.zeros((1, D)), 1.0, 1.0, 1.0)
-    found = pooling(Learned(D, 2, pooling), moments, tie, 1e-12, old)
+    found = pooling(Learned(D, 2, pooling), moments, tie, 1e-12, 1.0)
     reached = expected_log_likelihood(moments, found.precision, found.along, tie)
     n_precisions = len(moments.mass) if pooling is clamping.share_neither else 1
     assert np.size(found.precision) == n_precisions
@@ -475,7 +474,9 @@ def test_the_noise_of_a_step_is_the_best_for_the_tangents_of_its_weights(space, 
     model, now = case.model, case.parameters
     moved, _ = weights_moved(case)
     state = gtm.GTMState(now, case.statistics())
-    after = pps._weights_then_noise(replace(model, way=pps.WAYS["gtm"]), case.rows, pps.PPSState(*state)).parameters
+    after = pps._weights_then_noise(
+        replace(model, steps=pps.PPS_STEPS["gtm"]), case.rows, pps.PPSState(*state)
+    ).parameters
     assert_allclose(after.weights, moved.weights)
     joint = log_joint(Toy(model, case.rows, moved))
     R = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
@@ -500,7 +501,7 @@ def test_learning_the_noise_for_weights_as_they_are_never_lowers_the_objective(m
     monkeypatch.setattr(clamping, "_BORROWED_ROWS", 0.0)
     case = toy(space, penalty=penalty)
     noise = replace(case.model.noise, clamping=Learned(D, case.model.surface.latent.dimension, pooling))
-    model = replace(case.model, noise=noise, way=pps.WAYS["gtm"])
+    model = replace(case.model, noise=noise, steps=pps.PPS_STEPS["gtm"])
     case = Toy(model, case.rows, noise.initial(case.parameters.weights, 5.0))
     moved, sums = weights_moved(case)
     after = noise.with_noise(model.surface, sums, penalty, moved, moved)
@@ -513,7 +514,7 @@ def test_a_step_that_does_not_come_back_leaves_the_best_there_was():
     state = case.model.begin(case.rows, case.parameters)
     for _ in range(200):
         state = case.model.step(case.rows, state, 1.8)
-    summit = replace(case.model, way=pps.WAYS["gtm"])
+    summit = replace(case.model, steps=pps.PPS_STEPS["gtm"])
     below = pps._weights_then_noise(summit, case.rows, state._replace(settled=False))
     assert case.objective(below.parameters) < case.objective(state.parameters) - 1e-3
     after = summit.step(case.rows, state._replace(settled=False))
@@ -527,7 +528,7 @@ def test_a_step_that_does_not_come_back_leaves_the_best_there_was():
 @pytest.mark.parametrize("way", ["gtm", "gem"])
 def test_training_never_lowers_the_objective(space, kind, way):
     case = toy(space, kind)
-    model = replace(case.model, way=pps.WAYS[way])
+    model = replace(case.model, steps=pps.PPS_STEPS[way])
     state, objective = model.begin(case.rows, case.parameters), []
     for _ in range(60):
         objective.append(gtm.measure(model, state)["objective"])
@@ -551,11 +552,11 @@ def test_generalised_em_ends_where_the_gradient_vanishes(space, kind):
 
 
 @pytest.mark.parametrize("share", [1e-12, 1e-6, 1 - 1e-6, 1 - 1e-12])
-@pytest.mark.parametrize("way", pps.WAYS)
+@pytest.mark.parametrize("way", pps.PPS_STEPS)
 def test_clampings_at_either_end_stay_finite(share, way):
     case = toy("grid")
     noise = replace(case.model.noise, clamping=clamping.unified_covariance(share * D / 2, D, 2))
-    model = replace(case.model, noise=noise, way=pps.WAYS[way])
+    model = replace(case.model, noise=noise, steps=pps.PPS_STEPS[way])
     state = model.begin(case.rows, noise.initial(case.parameters.weights, 5.0))
     for _ in range(10):
         state = model.step(case.rows, state, 1.8)

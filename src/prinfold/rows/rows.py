@@ -118,6 +118,11 @@ class Rows:
         return bool(simple and self.scale is None and not self.gaps)
 
     @property
+    def filled(self) -> bool:
+        """Whether some cells were never measured and have been given a value."""
+        return False
+
+    @property
     def sample(self) -> Rows:
         """Rows at hand that stand for all of them."""
         return self
@@ -161,6 +166,10 @@ class Rows:
 
 class FilledRows(Rows):
     """Rows whose missing cells are given as the middle of their column: enough to begin with."""
+
+    @property
+    def filled(self) -> bool:
+        return True
 
     def block(self, part: Selection) -> FloatArray:
         """Centred rows without gaps."""

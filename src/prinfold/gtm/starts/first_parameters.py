@@ -30,7 +30,7 @@ from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.starts.loop_placements import cycle_placements
-from prinfold.gtm.starts.trials import finish_trials, first_half
+from prinfold.gtm.starts.trials import Trial, finish_trials, first_half
 from prinfold.gtm.starts.unrolling import unrolled_placements
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.loops import StopReason, run_fixed_point
@@ -224,13 +224,18 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
     some = as_rows(unique, None, weight, width=latent.n_nodes)
     half = first_half(plain, some, plane)
     if share >= _CLEARLY_ROLLED and np.isfinite(half.objective) and not half.troubled:
-        return [_as_first(model, half.state.parameters)]
+        return [_as_first(model, _kept(half, rows))]
     others = [each.parameters for each in (_unroll_more(plain, rows, look) if clear else unrolled)]
     if closed:
         others += _each(_cycle_fits(plain, some, np.random.default_rng(0)))
     trials = finish_trials([half, *(first_half(plain, some, each) for each in others)])
     # Rows so far out that no trial ends in a number are left to the fit, which names them.
-    return [_as_first(model, each.state.parameters) for each in trials] or [_as_first(model, plane)]
+    return [_as_first(model, _kept(each, rows)) for each in trials] or [_as_first(model, plane)]
+
+
+def _kept(trial: Trial, rows: Rows) -> Parameters:
+    """Parameters that a fit goes on from: as the trial has trained them, but not on cells that were filled in."""
+    return trial.start if rows.filled else trial.state.parameters
 
 
 class Unrolled(NamedTuple):
