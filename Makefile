@@ -3,7 +3,7 @@
 # Everything is installed into .venv; a stamp file per purpose keeps repeat runs from installing again.
 # PYTHON=… picks another interpreter. All paths are relative, so that the folder's own name may hold spaces.
 
-.PHONY: help demo test test-full test-slow test-times test-bounds test-mutants ordeal lint format docs bench clean
+.PHONY: help demo test test-full test-slow test-times test-bounds test-mutants test-dask ordeal lint format docs bench clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -21,7 +21,7 @@ endif
 endif
 export MPLBACKEND ?= Agg
 # Read when scipy is first imported; without it scikit-learn leaves out its check of array-API input.
-test test-full test-slow test-times test-bounds test-mutants ordeal: export SCIPY_ARRAY_API := 1
+test test-full test-slow test-times test-bounds test-mutants test-dask ordeal: export SCIPY_ARRAY_API := 1
 # Tests start Python many times over, and each start would compile all files anew where it may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 # Each of the workers takes neighbouring tests, so that a fit that tests of one file share is made by one of them.
@@ -34,6 +34,7 @@ help:
 	@echo "make test-times   measure the tests and choose those of the quick run anew"
 	@echo "make test-mutants plant sixty mistakes one by one and count those that the quick tests notice"
 	@echo "make test-bounds  run the tests of compiled code with every index checked"
+	@echo "make test-dask    run the tests on a small Dask cluster of this machine, after installing Dask"
 	@echo "make ordeal       try hostile tables, settings and files; MINUTES=10 is how long"
 	@echo "make test-slow    run the long reproductions of published numbers"
 	@echo "make lint         style, types, repository"
@@ -63,6 +64,11 @@ test-times: $(VENV)/.test
 # MUTANTS="m01 m02" names some of them.
 test-mutants: $(VENV)/.test
 	$(BIN)/python tools/mutants.py $(MUTANTS)
+
+# Tests that start and kill workers of a cluster; without Dask the other targets skip them.
+test-dask: $(VENV)/.test
+	@$(PIP) install --editable ".[plot,dask]"
+	$(BIN)/python -m pytest tests/rows/test_dask.py tests/validation/test_tables.py $(ARGS)
 
 test-slow: $(VENV)/.bench
 	$(BIN)/python -m pytest -m slow $(ARGS)

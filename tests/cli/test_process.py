@@ -57,14 +57,21 @@ def test_a_reader_that_has_had_enough_is_no_error(table: Path) -> None:
 def test_control_c_ends_at_once(table: Path) -> None:
     words = ["fit", table.name, "--set", "max_iter=100000000", "--set", "tol=0", "--set", "nodes=20"]
     command = [sys.executable, "-m", "prinfold", *words]
-    process = subprocess.Popen(
-        command, cwd=table.parent, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it, as would ours
+    try:
+        process = subprocess.Popen(
+            command, cwd=table.parent, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert process.stdout is not None
     assert process.stdout.readline().startswith(b"Fitting")
     time.sleep(1)  # however far it is by then
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    try:
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert b"Traceback" not in said
 
