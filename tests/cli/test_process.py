@@ -57,7 +57,7 @@ def test_a_reader_that_has_had_enough_is_no_error(table: Path) -> None:
 def test_control_c_ends_at_once(table: Path) -> None:
     words = ["fit", table.name, "--set", "max_iter=100000000", "--set", "tol=0", "--set", "nodes=20"]
     command = [sys.executable, "-m", "prinfold", *words]
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it, as would ours
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
     try:
         process = subprocess.Popen(
             command, cwd=table.parent, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
