@@ -178,7 +178,7 @@ def test_the_page_ends_where_rows_do(open_page: Callable[..., Any]) -> None:
     # Over the hole nothing is evaluated: the last place stays, and by keyboard the page says that there is no surface.
     assert tab.evaluate("window.prinfold.probe([0, 0])") is None
     assert "no surface" in tab.locator(".pf-place").inner_text()
-    assert tab.get_by_text("the surface evaluated, where rows are").is_visible()
+    assert tab.get_by_text("The surface is shown near the rows only").is_visible()
     assert "density" not in payload(explore(model, path=None))["latent"]  # without rows the whole map is shown
 
 

@@ -216,7 +216,7 @@ def test_a_step_that_cannot_be_undone_leaves_distances_only(open_page: Callable[
 def test_names_come_from_the_index_or_are_given() -> None:
     frame = pd.DataFrame(_PIPE, index=[f"well {i}" for i in range(len(_PIPE))]).rename(columns=str)
     model = GTM(nodes=6, basis=3, **_FEW).fit(frame)
-    assert "<td>well " in report(model, frame, None).html
+    assert ">well " in report(model, frame, None).html
     assert row_names([f"sample {i}" for i in range(120)], frame, 120)[-1] == "sample 119"  # type: ignore[index]
     counted = frame.reset_index(drop=True)
     assert row_names(None, counted, 120) is None
@@ -372,7 +372,7 @@ def _outlier(X: np.ndarray) -> np.ndarray:
             lambda X: np.concatenate([0.05 * X + [0.0, 0.0, 3.0], X[:40] * [1.0, 1.0, 0.0] + [0.0, 30.0, 0.0]]),
             "% of the rows lie more than 8 times .* So many are no mistakes",
         ),
-        (GTM(1), lambda X: X * [1.0, 1.0, 100.0], "'column 3' spreads "),
+        (GTM(1), lambda X: X * [1.0, 1.0, 100.0], "standard deviation of 'column 3' is "),
         (GTM(1), lambda X: np.insert(X, 1, 2.0, axis=1), "1 column does not vary and say nothing: column 2"),
         (GTM(1, regularization=1e4, tol=1e-3), lambda X: X, "A flat surface of the same dimension"),
         (GTM(1, nodes=3, basis=2), lambda X: (X[:, :1] < 0) + 0.01 * X, "% of the rows lie at the edge"),

@@ -282,12 +282,11 @@ def test_an_error_is_passed_on_when_all_threads_have_come_to_an_end():
 
 @pytest.mark.usefixtures("three_threads")
 def test_threads_are_kept():
-    def names():
-        seen = set()
-        for_each_block(lambda _: (sleep(0.005), seen.add(threading.get_ident())), range(9))
-        return seen
-
-    assert names() == names()
+    seen = set()
+    for _ in range(20):
+        for_each_block(lambda _: (sleep(0.001), seen.add(threading.current_thread())), range(9))
+    # One that has just done its work may not be free yet when the next pass begins; two new ones each time would be 41.
+    assert 2 <= len(seen) < 20
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")

@@ -248,7 +248,7 @@ def section_figures(pictures: list[Picture], section: str) -> str:
 
 
 ALT = {
-    "map": "map of the rows over the magnification factor",
+    "map": "each row at its place on the map",
     "magnification": "magnification factor, with ellipses for the direction",
     "errors": "map of the rows, coloured by their distance from the surface",
     "learning_curve": "objective by iteration",

@@ -353,7 +353,8 @@ def test_tables_that_have_little_to_say(noise, table):
     model = fitted(table, noise=noise)
     assert np.isfinite(model.transform(table)).all()
     assert np.isfinite(model.score_samples(table)).all()
-    assert np.diff(model.history_["objective"]).min() > -1e-9
+    objective = np.array(model.history_["objective"])
+    assert np.diff(objective).min() > -1e-9 * max(1.0, np.abs(objective).max())  # rounding goes with its size
 
 
 # -------------------------------------------------------------------------------------------- refusals

@@ -85,12 +85,11 @@ def passes_through(weights: np.ndarray, *trials: Trial) -> bool:
     return any(np.allclose(each.state.parameters.weights, weights, atol=1e-9) for each in trials)
 
 
-def test_the_plane_is_taken_where_it_does_as_well() -> None:
+def test_the_plane_is_kept_as_it_is_where_it_does_as_well() -> None:
     X = datasets.make_circle(150, rng=0).X
     rows, model = as_rows(X, X.mean(axis=0)), plain_model(circle(30), 6)
     rng = np.random.default_rng(0)
-    half = start_trials.first_half(model, rows, pca_start(model, rows, rng))
-    assert passes_through(furthest_start(model, rows, rng).weights, half, start_trials.second_half(half))
+    np.testing.assert_array_equal(furthest_start(model, rows, rng).weights, pca_start(model, rows, rng).weights)
     assert starts._cycle_fits(model, rows, rng), "there was nothing to choose from"
 
 

@@ -111,6 +111,11 @@ class EncodedRows(Rows):
     noise: MixedNoise = field(kw_only=True)
     middle: FloatArray = field(kw_only=True)
     unit: FloatArray = field(kw_only=True)
+    had_gaps: bool = field(kw_only=True)
+
+    @property
+    def filled(self) -> bool:
+        return self.had_gaps
 
     @property
     def n_columns(self) -> int:
@@ -128,6 +133,7 @@ def link_start(start: Start) -> Start:
 
     def linked_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> MixedParameters:
         noise: Any = model.noise
+        had_gaps = rows.filled
         rows = Rows(rows.table, rows.offset, rows.weight, rows.block_rows)  # filled ones have levels where gaps were
         found = averages(noise, rows)
         g = noise.gaussian
@@ -135,9 +141,8 @@ def link_start(start: Start) -> Start:
         middle[g], unit[g] = 0.0, np.where(noise.cells.scale > 0, noise.cells.scale, 1.0)
         levels = noise.layout.predictors("categorical")  # rare levels weigh more, as in correspondence analysis
         unit[levels] = np.sqrt(np.maximum(middle[levels], 1e-12))
-        encoded = EncodedRows(
-            rows.table, rows.offset, rows.weight, rows.block_rows, noise=noise, middle=middle, unit=unit
-        )
+        known = {"noise": noise, "middle": middle, "unit": unit, "had_gaps": had_gaps}
+        encoded = EncodedRows(rows.table, rows.offset, rows.weight, rows.block_rows, **known)
         begun = start(replace(model, noise=IsotropicNoise(_TINY)), encoded, rng)
         weights = begun.weights * unit
         seen = model.surface.nodes(weights) + middle

@@ -205,8 +205,8 @@ def has_angles(latent: LatentSpace) -> bool:
 def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
     """First parameters by several starts, the one that comes furthest first, without those left far behind.
 
-    How far one comes shows after a little training on some of the rows, which is kept; ties go to the plane. The
-    rows are chosen by what is in them, so that neither order nor chance decides.
+    How far one comes shows after a little training on some of the rows; ties go to the plane. The rows are chosen by
+    what is in them, so that neither order nor chance decides.
     """
     latent = model.surface.latent
     plain = GTMModel(model.surface, IsotropicNoise(model.noise.floor), model.penalty)
@@ -224,18 +224,22 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
     some = as_rows(unique, None, weight, width=latent.n_nodes)
     half = first_half(plain, some, plane)
     if share >= _CLEARLY_ROLLED and np.isfinite(half.objective) and not half.troubled:
-        return [_as_first(model, _kept(half, rows))]
+        return [_as_first(model, plane)]
     others = [each.parameters for each in (_unroll_more(plain, rows, look) if clear else unrolled)]
     if closed:
         others += _each(_cycle_fits(plain, some, np.random.default_rng(0)))
     trials = finish_trials([half, *(first_half(plain, some, each) for each in others)])
     # Rows so far out that no trial ends in a number are left to the fit, which names them.
-    return [_as_first(model, _kept(each, rows)) for each in trials] or [_as_first(model, plane)]
+    return [_as_first(model, _kept(each, plane, rows)) for each in trials] or [_as_first(model, plane)]
 
 
-def _kept(trial: Trial, rows: Rows) -> Parameters:
-    """Parameters that a fit goes on from: as the trial has trained them, but not on cells that were filled in."""
-    return trial.start if rows.filled else trial.state.parameters
+def _kept(trial: Trial, plane: Parameters, rows: Rows) -> Parameters:
+    """Parameters that a fit goes on from, as the trial has trained them.
+
+    The plane is kept as it is: of few rows a fit from the trained one came to 0.2 nats less. So is a start that was
+    trained on cells that were filled in, of which one came to 0.4 nats less.
+    """
+    return trial.start if rows.filled or trial.start is plane else trial.state.parameters
 
 
 class Unrolled(NamedTuple):
