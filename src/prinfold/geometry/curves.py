@@ -24,6 +24,9 @@ _MOST_LENGTH_ERROR = 1e-4
 _MOST_SPEED_ERROR = 0.02
 """By how much the speed along a curve by arc length may differ from one anywhere, as it does in corners."""
 
+_MOST_STEPS = 100_000
+"""Steps of a curve at first, however small the spacing is beside its length, as in columns that are 1e50 apart."""
+
 _MOST_DOUBLINGS = 4
 """How often the number of steps may be doubled to keep to these errors."""
 
@@ -102,7 +105,7 @@ def by_arc_length(points: FloatArray, spacing: float, closed: bool) -> EvenCurve
     """
     cells = through(points, closed)
     traveled, length = _lengths(cells)
-    steps = max(int(np.ceil(length / spacing)), 3 if closed else 1)
+    steps = int(np.clip(np.ceil(length / spacing), 3 if closed else 1, _MOST_STEPS))
     curve = _even_curve(cells, traveled, length, steps, closed)
     for _ in range(_MOST_DOUBLINGS):
         if _is_even(curve, closed):
