@@ -365,7 +365,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
     def _doubts(self, inside: RowsInFrame, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
         """Warnings about rows that do not lie along such a tree: message and category."""
         if float(self.graph_.latent.lengths.sum()) == 0:
-            why = "all rows are equal" if len(inside.rows) == 1 else "no branch stands out of the noise"
+            why = "all rows are equal" if len(inside.rows) == 1 else "no branch stands out from the noise"
             return [(f"{why}, so that the tree has no length", DegenerateWarning)]
         fit = FittedTree(self.graph_, self._inside, inside, weight, self.noise_, self.bandwidth_)
         words = doubt(self.topology, fit)
