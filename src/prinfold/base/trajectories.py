@@ -35,6 +35,7 @@ from prinfold.base.roots import (
 from prinfold.exceptions import Advice, DegenerateWarning, Message, StructureWarning, import_optional, warn_caller
 from prinfold.geometry.projection import Projection
 from prinfold.latent.branch_graph import BranchGraph, Milestones, RootedGraph
+from prinfold.loops import Meter
 from prinfold.numerics.distances import squared_distances
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.settings import as_generator, check_setting, nothing, real, refits
@@ -323,13 +324,15 @@ class TrajectoryVerbs:
         graph, points = self._network(), self._place_points()
         forks = np.flatnonzero(graph.degrees > 2)
         times, again = np.empty((n, len(table))), np.zeros((n, len(forks)))
-        for i, drawn in enumerate(draw_weights(own, n, rng)):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that a fit of rows drawn anew is doubtful is what is asked
-                model = self._fit_again(table, drawn)
-            times[i] = self._times_in(model, table)
-            other = model._place_points()[model._network().degrees > 2]
-            again[i] = found_forks(graph, forks, points, other)
+        with Meter("Fitting bootstrap samples", n) as meter:
+            for i, drawn in enumerate(draw_weights(own, n, rng)):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # that a fit of rows drawn anew is doubtful is what is asked
+                    model = self._fit_again(table, drawn)
+                times[i] = self._times_in(model, table)
+                other = model._place_points()[model._network().degrees > 2]
+                again[i] = found_forks(graph, forks, points, other)
+                meter.tell(i + 1)
         return BootstrapTimes(times, forks, again.mean(axis=0))
 
     def _times_in(self, model: Any, table: FloatArray) -> FloatArray:
