@@ -226,8 +226,7 @@ class TrajectoryVerbs:
         found = self._network().distances(A, B)
         if np.isinf(found).any():
             warn_caller(
-                "some rows lie in different components of the graph, between which no way leads: their distance is "
-                "infinite",
+                "some rows lie in components of the graph that are not connected: their distance is infinite",
                 StructureWarning,
             )
         return found
@@ -344,7 +343,7 @@ class TrajectoryVerbs:
 
     def _warn_without_root(self) -> None:
         if self.root is None:
-            words = "no root was given, so that time begins at the denser end of the longest way, and may run backwards"
+            words = "no root was given: time starts at the denser end of the longest path, and may run backwards"
             advice = Advice("root", words="give {}= a row, a mask of rows or a score"), "see suggest_root"
             warn_caller(Message(words, *advice), DegenerateWarning)
 
@@ -354,9 +353,8 @@ def _warn_of_rows_without_lineage(rooted: RootedGraph, Z: FloatArray) -> None:
     count = int((~rooted.on_lineages(Z).any(axis=1)).sum())
     if count:
         words = (
-            f"{count} of {len(Z)} rows lie on no lineage: branches form a loop, and lineages are the shortest ways "
-            "from the root to each leaf, which leave out the other way round it. Take branch and branch_probabilities "
-            "there"
+            f"{count} of {len(Z)} rows lie on no lineage: branches form a loop, and lineages are the shortest paths "
+            "from the root to each leaf, which use one side of it only. Use branch and branch_probabilities there"
         )
         warn_caller(words, StructureWarning)
 

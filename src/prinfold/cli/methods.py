@@ -140,9 +140,9 @@ def choose_scaling(
     if asked is not None:
         return asked, "as asked for"
     if matrix is None:
-        return "raw", "columns of several kinds have noises of their own"
+        return "raw", "each kind of column has its own noise model"
     if embedding:
-        return "raw", "the columns are an embedding, whose spreads are its own"
+        return "raw", "the columns are an embedding, whose scales are meaningful"
     spreads = np.nanstd(matrix, axis=0)
     there = np.flatnonzero(spreads > 0)
     if len(there) < 2:

@@ -229,7 +229,7 @@ def _folds(rows: FloatArray, folds: int, rng: np.random.Generator) -> IntArray:
 def _thinning_note(taken: int, n: int) -> list[str]:
     if taken == n:
         return []
-    return [f"{taken} of {n} rows took part (max_rows); the model that is recommended is fitted to all of them."]
+    return [f"{taken} of {n} rows were compared (max_rows); the recommended model is fitted to all of them."]
 
 
 def _gaps_note(everyone: Sequence[Candidate], rows: FloatArray, n: int, n_components: int) -> list[str]:
@@ -238,18 +238,18 @@ def _gaps_note(everyone: Sequence[Candidate], rows: FloatArray, n: int, n_compon
     said = []
     if gaps:
         said.append(
-            f"{gaps} of {n} rows have gaps. They are judged by the cells that they have; squared distances are raised "
-            "to all columns in proportion."
+            f"{gaps} of {n} rows have missing cells. They are judged by their known cells; squared distances are "
+            "scaled up to all columns."
         )
         others = list(dict.fromkeys(one.method for one in everyone if not takes_gaps(one.model)))
         if others:
             said.append(
-                f"Methods that take no gaps ({', '.join(others)}) are fitted to complete rows only, and judged on the "
-                "same rows as the others."
+                f"Methods that need every cell ({', '.join(others)}) are fitted to complete rows only, and judged on "
+                "the same rows as the others."
             )
     if len(rows) < n:
         said.append(
-            f"{n - len(rows)} of {n} rows took no part in judging: they have {quantity(n_components, 'cell')} or "
+            f"{n - len(rows)} of {n} rows were not judged: they have {quantity(n_components, 'known cell')} or "
             "fewer, and lie on any surface."
         )
     return said
