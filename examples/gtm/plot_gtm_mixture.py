@@ -50,8 +50,8 @@ ax = plot.choice(choice)
 # Maps side by side
 # -----------------
 #
-# Twelve measurements of a pipeline in which oil, water and gas flow in one of three configurations. Every row is drawn on each map, with an opacity given by its membership; shading is the magnification factor, on one
-# scale.
+# Twelve measurements of a pipeline in which oil, water and gas flow in one of three configurations. Every row is drawn
+# on each map, with an opacity given by its membership; shading is the magnification factor, on one scale.
 
 data = datasets.make_pipe_flow(1000, rng=0)
 recipe = GTM(nodes=20, basis=5)
