@@ -28,8 +28,11 @@ with table.open("w", newline="", encoding="utf-8") as file:
     writer.writerow([*wine.feature_names, "cultivar"])
     writer.writerows([*row, wine.target_names[kind]] for row, kind in zip(wine.data, wine.target, strict=True))
 
-# %% A surface, and coordinates -------------------------- Columns are scaled because their standard deviations differ
-# so much, and the command says so. The scaling is kept in the model.
+# %%
+# A surface, and coordinates
+# --------------------------
+# Columns are scaled because their standard deviations differ so much, and the command says so. The scaling is kept in
+# the model.
 
 cli.main(["fit", str(table), "--label", "cultivar", "--quiet"])
 cli.main(["info", str(model)])

@@ -2,9 +2,8 @@
 Surfaces of a density
 =====================
 
-# ridge of dimension two is a surface. The ridge points are thinned to nodes, which are laid out flat with as little
-# stretching as
-possible. Small patches about them, each with the tangent plane of the ridge there, make up a smooth map back to the
+A ridge of dimension two is a surface. The ridge points are thinned to nodes, which are laid out flat with as little
+stretching as possible. Small patches about them, each with the tangent plane of the ridge there, make up a smooth map back to the
 data.
 """
 
