@@ -3,8 +3,8 @@ Surfaces of a density
 =====================
 
 A ridge of dimension two is a surface. The ridge points are thinned to nodes, which are laid out flat with as little
-stretching as possible. Small patches about them, each with the tangent plane of the ridge there, make up a smooth map back to the
-data.
+stretching as possible. Small patches about them, each with the tangent plane of the ridge there, make up a smooth map
+back to the data.
 """
 
 # %%
