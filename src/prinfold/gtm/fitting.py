@@ -12,13 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base.starting_points import (
-    column_variances,
-    observed_mean,
-    smallest_noise,
-    smallest_noises,
-    weighted_mean,
-)
+from prinfold.base.starting_points import column_variances, observed_mean, smallest_noises, weighted_mean
 from prinfold.basis_maps.bases import carries_prior, default_regularization
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_basis, make_latent
@@ -129,8 +123,8 @@ def table_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
 
 def column_spread(rows: Rows, noise_floor: float) -> ColumnSpread:
     """How far the columns of rows spread, and the least noise that they may have."""
-    scale = np.sqrt(column_variances(rows))
-    return ColumnSpread(smallest_noise(rows, noise_floor), smallest_noises(rows, noise_floor), scale)
+    variances = column_variances(rows)
+    return ColumnSpread(*smallest_noises(rows, variances, noise_floor), np.sqrt(variances))
 
 
 def given_weights(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray | None:

@@ -79,8 +79,7 @@ def begin(model: GTMModel, rows: Rows, parameters: Parameters) -> GTMState:
 
 def step(model: GTMModel, rows: Rows, state: GTMState, relaxation: float = 1.0) -> GTMState:
     """One EM iteration: new parameters from the sums, then the sums under those parameters; see :func:`relaxed`."""
-    with blas_on_one_thread():  # the systems are small: threads would cost more than they give
-        proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
+    proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
 
     def look(parameters: Parameters, stretch: float) -> GTMState:
         return GTMState(parameters, *e_step(model, rows, parameters, state.hint), stretch)

@@ -169,15 +169,15 @@ class LatentSpace(ABC):
         """Names of the chart's axes."""
         return tuple(f"latent {i + 1}" for i in range(min(self.n_columns, 3)))
 
-    @property
+    @cached_property
     def n_nodes(self) -> int:
         return len(self.nodes)
 
-    @property
+    @cached_property
     def n_columns(self) -> int:
         return self.domain.extent.n_columns
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         return self.domain.extent.dimension
 

@@ -60,7 +60,7 @@ class Lattice(LatentSpace):
             columns += [n / (2 * np.pi)] * 2 if closed else [max(n - 1, 1) / 2]
         return np.array(columns)
 
-    @property
+    @cached_property
     def axes(self) -> tuple[LatentSpace, ...]:
         return tuple(Lattice((n,), (closed,)) for n, closed in zip(self.shape, self.periodic, strict=True))
 

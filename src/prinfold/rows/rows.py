@@ -89,19 +89,19 @@ class Rows:
     scale: FloatArray | None = None
     variances: FloatArray | None = None
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
         return int(self.table.shape[0])
 
-    @property
+    @cached_property
     def n_columns(self) -> int:
         return int(self.table.shape[1])
 
-    @property
+    @cached_property
     def total_weight(self) -> float:
         return float(self.n_rows if self.weight is None else np.sum(self.weight, dtype=np.float64))
 
-    @property
+    @cached_property
     def slices(self) -> list[slice]:
         return row_slices(self.n_rows, self.block_rows)
 
@@ -241,6 +241,9 @@ class _Leaves(Generic[S]):
 
 def sum_blocks(work: Callable[[P], S], parts: Sequence[P]) -> S:
     """Σ work(part) over all parts, threaded, by the tree of :mod:`prinfold.rows.tree_sums`; each part is a leaf."""
+    if len(parts) == 1:
+        with blas_on_one_thread():
+            return work(parts[0])
     tree: TreeSum[S] = TreeSum()
     for_each_block(lambda leaf: tree.put(leaf[0], work(leaf[1])), list(enumerate(parts)))
     return tree.total()
@@ -255,10 +258,12 @@ def sum_through(
     Where they are cut depends on the sizes alone, so that the sum is the same to the last bit on any number of threads.
     No parts give the sum of nothing.
     """
-    leaves = cut_into_leaves(sizes, max(least, _ENTRIES_PER_THREAD))
+    leaves = cut_into_leaves(sizes, max(least, _ENTRIES_PER_THREAD)) if len(parts) > 1 else []
     if len(leaves) < 2:
         worker = make()
-        work_through(lambda: worker, parts, 0)
+        with blas_on_one_thread():
+            for part in parts:
+                worker.add(part)
         return worker.take_sum()
     tree: TreeSum[S] = TreeSum()
     work_through(lambda: _Leaves(make(), parts, tree), list(enumerate(leaves)))

@@ -232,7 +232,7 @@ def test_a_start_whose_trial_ends_in_no_number_is_left_out_and_the_plane_is_alwa
 def test_a_lattice_is_doubled_where_its_nodes_lie_more_than_two_deviations_apart() -> None:
     surface = BasisMap(latent := grid(5, 5), GaussianBasis(3).bind(latent))
     sheet = latent.nodes * [4.0, 1.0] @ np.eye(2, 3)  # neighbours are 2 and 0.5 apart
-    weights = surface.fit(latent.nodes, sheet, 1e-9)
+    weights = surface.regress(surface.node_features, sheet, 1e-9)
     for deviation, shape in ((1.1, (5, 5)), (0.9, (9, 5)), (0.2, (9, 9))):
         finer = refine_axes(surface, Parameters(weights, deviation**-2))
         assert finer.latent.shape == shape
@@ -246,7 +246,7 @@ def test_a_lattice_is_doubled_where_its_nodes_lie_more_than_two_deviations_apart
 
 def test_a_circle_is_doubled_all_the_way_round() -> None:
     surface = BasisMap(latent := circle(8), GaussianBasis(4).bind(latent))
-    weights = surface.fit(latent.nodes, latent.embed(latent.nodes), 1e-9)
+    weights = surface.regress(surface.node_features, latent.embed(latent.nodes), 1e-9)
     assert refine_axes(surface, Parameters(weights, 1e4)).latent.shape == (16,)
 
 
