@@ -221,7 +221,7 @@ def spectral_placements(
     Rows are taken from the sorted unique rows, so that neither their order nor repeats matter.
     """
     unique, weight = distinct_rows(rows, rng)
-    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    n_embedded = latent.n_embedded
     if len(unique) < n_embedded + 2:
         raise InvalidDataError(
             Message(

@@ -59,7 +59,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import as_numbers, check_errors, check_table, check_weight, has_gaps
+from prinfold.validation.tables import as_numbers, check_errors, check_table, check_weight, forget, has_gaps
 
 R = TypeVar("R")
 
@@ -130,7 +130,7 @@ class LatentGridModel(PrincipalManifold):
         self
         """
         check_parameters(self, self._constraints)
-        self._forget()
+        forget(self)
         X = blocks_of_dask(X)
         assemble = self._assemble_blocks if isinstance(X, Blocks) else self._assemble_table
         self._train_and_warn(*assemble(X, sample_weight, errors))

@@ -14,8 +14,8 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.e_step import Summer, Take, Visitor, entries
-from prinfold.gtm.node_selection import Hint, Part, RowBatch, plan, plan_once, whole
+from prinfold.gtm.e_step import Summer, Take, Visitor
+from prinfold.gtm.node_selection import Hint, Part, RowBatch, entries, plan, plan_once, whole
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Parameters
 from prinfold.gtm.penalties import Penalty
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
@@ -184,8 +184,9 @@ def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> AnyStatist
 
 def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch]) -> AnyStatistics:
     """The sums over some parts."""
-    least = ROWS_PER_SUM * len(nodes.centers)
-    found: AnyStatistics = sum_through(lambda: Summer(model.noise, rows, nodes), parts, entries(parts, nodes), least)
+    K = len(nodes.centers)
+    sizes, least = entries(parts, K), ROWS_PER_SUM * K
+    found: AnyStatistics = sum_through(lambda: Summer(model.noise, rows, nodes), parts, sizes, least)
     return found
 
 
@@ -198,4 +199,4 @@ def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) 
 
 def visit_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch], take: Take) -> None:
     """Hand some parts to ``take``, on several threads."""
-    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, sum(entries(parts, nodes)))
+    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, sum(entries(parts, len(nodes.centers))))

@@ -113,7 +113,7 @@ class LatentSpace(ABC):
     @property
     def node_units(self) -> FloatArray:
         """(e,) node spacings in a unit of each embedded column: multiplied by it, neighbours are about 1 apart."""
-        return np.full(self._embedded_nodes.shape[1], 1.0 / self.spacing if self.n_nodes > 1 else 1.0)
+        return np.full(self.n_embedded, 1.0 / self.spacing if self.n_nodes > 1 else 1.0)
 
     @property
     def axes(self) -> tuple[LatentSpace, ...]:
@@ -174,6 +174,11 @@ class LatentSpace(ABC):
         return len(self.nodes)
 
     @cached_property
+    def n_embedded(self) -> int:
+        """Embedded coordinates e of a place."""
+        return int(self.embed(self.nodes[:1]).shape[1])
+
+    @cached_property
     def n_columns(self) -> int:
         return self.domain.extent.n_columns
 
@@ -219,9 +224,9 @@ class LatentSpace(ABC):
         return self.embed(self.nodes)
 
 
-def is_count(n: object) -> bool:
-    """Whether n is a whole number of at least one."""
-    return isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 1)
+def is_count(*numbers: object) -> bool:
+    """Whether all are whole numbers of at least one."""
+    return all(isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 1) for n in numbers)
 
 
 def refuse_too_many(n_nodes: int) -> None:

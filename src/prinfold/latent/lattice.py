@@ -27,7 +27,7 @@ class Lattice(LatentSpace):
     periodic: tuple[bool, ...]
 
     def __post_init__(self) -> None:
-        if not self.shape or not all(is_count(n) for n in self.shape):
+        if not self.shape or not is_count(*self.shape):
             raise InvalidParameterError(f"a lattice needs at least one node along each axis, got shape {self.shape}")
         if len(self.periodic) != len(self.shape) or not all(isinstance(closed, bool) for closed in self.periodic):
             raise InvalidParameterError(

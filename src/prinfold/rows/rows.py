@@ -16,7 +16,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from threading import Lock, RLock, local
-from typing import Any, Generic, Protocol, Self, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, overload
 
 import joblib  # comes with scikit-learn, which needs it
 import numpy as np
@@ -88,6 +88,8 @@ class Rows:
     errors: FloatArray | None = None
     scale: FloatArray | None = None
     variances: FloatArray | None = None
+    at_hand: ClassVar[bool] = True
+    """Whether all rows are here, so that what a pass learns of them serves the next."""
 
     @cached_property
     def n_rows(self) -> int:
@@ -104,11 +106,6 @@ class Rows:
     @cached_property
     def slices(self) -> list[slice]:
         return row_slices(self.n_rows, self.block_rows)
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether all rows are here, so that what a pass learns of them serves the next."""
-        return True
 
     @property
     def plain(self) -> bool:

@@ -91,7 +91,8 @@ def name_failures(verb: F) -> F:
         X = args[0] if args else options.get("X")
         given = dict(zip(names, args, strict=False)) | options
         check_arguments(given)
-        if is_dask(X) and names and not verb.__name__.startswith(("fit", "partial_fit")):
+        dask = is_dask(X)
+        if dask and names and not verb.__name__.startswith(("fit", "partial_fit")):
             return ask_partitions(named, self, X, {name: each for name, each in given.items() if name != names[0]})
         outer = _FITTING.get()  # of fits within a fit the outermost knows the user's table
         token = _FITTING.set(given if outer is None and verb.__name__ == "fit" else outer)
@@ -112,7 +113,7 @@ def name_failures(verb: F) -> F:
         finally:
             _FITTING.reset(token)
         _judge(self, verb, X, found, left)
-        if verb.__name__ == "fit" and outer is None and not is_dask(X):
+        if verb.__name__ == "fit" and outer is None and not dask:
             warn_about_table(self, X, given.get("sample_weight"))
         return found
 

@@ -99,9 +99,8 @@ def pca_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Paramete
     distance between neighbouring nodes, so that it explains what the plane does not.
     """
     latent = model.surface.latent
-    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
-    axes = principal_axes(rows, n_embedded + 1)
-    off_plane = float(axes.variances[n_embedded]) if len(axes.variances) > n_embedded else 0.0
+    axes = principal_axes(rows, latent.n_embedded + 1)
+    off_plane = float(axes.variances[latent.n_embedded]) if len(axes.variances) > latent.n_embedded else 0.0
     return plane_start(model, axes, off_plane)
 
 
@@ -255,7 +254,7 @@ def _unroll(model: GTMModel, rows: Rows, most: int) -> Unrolled | None:
     """
     latent = model.surface.latent
     unique, weight = distinct_rows(rows, np.random.default_rng(0), most)
-    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    n_embedded = latent.n_embedded
     if latent.dimension >= rows.n_columns or len(unique) <= n_embedded + 2:
         return None
     placements = unrolled_placements(latent, unique, weight)
