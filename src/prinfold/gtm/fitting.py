@@ -116,9 +116,9 @@ def choose_start(init: Any) -> dict[str, Any]:
     return {"start": contest, "second_start": contest.runner_up}
 
 
-def table_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
+def table_mean(table: FloatArray, weight: FloatArray | None, gaps: bool) -> FloatArray:
     """(D,) mean of what was measured of each column."""
-    return (observed_mean if has_gaps(table) else weighted_mean)(table, weight)
+    return (observed_mean if gaps else weighted_mean)(table, weight)
 
 
 def column_spread(rows: Rows, noise_floor: float) -> ColumnSpread:
@@ -208,9 +208,9 @@ def assemble(
 ) -> TrainingJob:
     """Put together what stays fixed while the surface is trained: rows, map, noise and penalty."""
     total = table.shape[0] if weight is None else float(weight.sum())
-    latent, offset = recipe.latent(total), recipe.center(table, weight)
-    width = recipe.numbers_per_node * latent.n_nodes
-    return make_job(recipe, latent, as_rows(table, offset, weight, width=width, gaps=has_gaps(table), errors=errors))
+    latent, gaps = recipe.latent(total), has_gaps(table)
+    offset, width = recipe.center(table, weight, gaps), recipe.numbers_per_node * latent.n_nodes
+    return make_job(recipe, latent, as_rows(table, offset, weight, width=width, gaps=gaps, errors=errors))
 
 
 def assemble_blocks(recipe: Recipe, found: Survey) -> TrainingJob:

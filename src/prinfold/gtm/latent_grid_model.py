@@ -39,9 +39,9 @@ from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.recipe import FittedMap, Recipe, TrainingJob
 from prinfold.gtm.starts.first_parameters import STARTS
 from prinfold.gtm.trainers.trainers import BATCH
-from prinfold.gtm.warnings import Check, node_folds, warn_about_empty_rows, warn_about_fit
+from prinfold.gtm.warnings import Check, about_fit, node_folds, warn_about_empty_rows, warn_all
 from prinfold.latent import LatentSpace
-from prinfold.rows.blocks import Blocks, blocks_of_dask
+from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -131,7 +131,6 @@ class LatentGridModel(PrincipalManifold):
         """
         check_parameters(self, self._constraints)
         forget(self)
-        X = blocks_of_dask(X)
         assemble = self._assemble_blocks if isinstance(X, Blocks) else self._assemble_table
         self._train_and_warn(*assemble(X, sample_weight, errors))
         return self
@@ -443,7 +442,7 @@ class LatentGridModel(PrincipalManifold):
 
     def _train_and_warn(self, recipe: Recipe, job: TrainingJob) -> None:
         found = self._train(recipe, job)
-        warn_about_fit(self, fitting.on_rows(recipe, found, job.rows.sample))
+        warn_all(about_fit(self, fitting.on_rows(recipe, found, job.rows.sample)))
 
     # ------------------------------------------------------------------------------------------- model files
 

@@ -131,7 +131,6 @@ def measure(model: GTMModel, state: FittedState) -> dict[str, float]:
     }
 
 
-@blas_on_one_thread()
 def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> tuple[AnyStatistics, Hint]:
     """The sums over all rows, part by part. The full matrix of responsibilities never exists.
 

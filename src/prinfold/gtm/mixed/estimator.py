@@ -35,6 +35,7 @@ from prinfold.gtm.recipe import Recipe, TrainingJob
 from prinfold.rows.rows import Rows, dense
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, instance_of, integer, nothing, one_of, real
+from prinfold.validation.tables import has_gaps
 
 _kind = one_of(tuple(KINDS))
 _of_columns = Constraint(
@@ -352,12 +353,12 @@ class MixedGTM(MixedTables):
         noise = replace(self._make_noise(surface, kept), reference=self.noise_parameters_.get("reference"))
         return gtm.GTMModel(surface, noise, self._given_penalty())
 
-    def _center(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
+    def _center(self, table: FloatArray, weight: FloatArray | None, gaps: bool) -> FloatArray:
         """(D,) means of Gaussian columns, nil of others."""
         found = np.zeros(table.shape[1])
         g = self.columns_.layout.columns("gaussian")
         if len(g):
-            found[g] = table_mean(table[:, g], weight)
+            found[g] = table_mean(table[:, g], weight, gaps and has_gaps(table[:, g]))
         return found
 
     def _spread(self, rows: Rows) -> ColumnSpread:

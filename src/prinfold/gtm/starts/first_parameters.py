@@ -287,14 +287,21 @@ def _each(fits: list[Fit]) -> list[Parameters]:
 
 
 class Fit(NamedTuple):
-    """Parameters and the mean squared error per value with which they explain the rows placed."""
+    """Weights of a map and the mean squared error per value with which they explain the rows placed."""
 
-    parameters: Parameters
+    model: GTMModel
+    weights: FloatArray
     error: float
+
+    @property
+    def parameters(self) -> Parameters:
+        """Parameters to begin with: what is left over is noise."""
+        precision = _first_precision(self.model, self.weights, self.error)
+        return self.model.noise.initial(self.weights, precision)
 
 
 def placed_start(model: GTMModel, placed: EmbeddedRows) -> Fit:
-    """Ridge regression of the rows on the basis functions at their places; noise from what is left over.
+    """Ridge regression of the rows on the basis functions at their places.
 
     A prior on the weights asks for the noise before it is known. What is left over by one regression serves the next,
     the first taking all that varies for noise.
@@ -307,7 +314,7 @@ def placed_start(model: GTMModel, placed: EmbeddedRows) -> Fit:
             break
         weights = model.surface.regress(Phi, placed.rows, strength, placed.weight)
         error = _mean_square(placed.rows - Phi @ weights, placed.weight)
-    return Fit(model.noise.initial(weights, _first_precision(model, weights, error)), error)
+    return Fit(model, weights, error)
 
 
 def _mean_square(values: FloatArray, weight: FloatArray) -> float:
