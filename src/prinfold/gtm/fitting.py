@@ -97,11 +97,12 @@ def plain_recipe(
     return with_process(recipe, settings.basis, settings.regularization, settings.prior_precision)
 
 
-def choose_penalty(regularization: float | None, prior_precision: float | None, basis: Any) -> Penalty:
+def choose_penalty(settings: Any) -> Penalty:
     """A constant λ, or the precision α of a prior where that is given."""
+    given, prior_precision = settings.regularization, settings.prior_precision
     if prior_precision is None:
-        return ConstantPenalty(default_regularization(basis) if regularization is None else float(regularization))
-    if regularization is not None:
+        return ConstantPenalty(default_regularization(settings.basis) if given is None else float(given))
+    if given is not None:
         raise InvalidParameterError("give either regularization (constant λ) or prior_precision (α), not both")
     return PriorPenalty(float(prior_precision))
 

@@ -35,7 +35,6 @@ from prinfold.gtm.gaussian_process_training import with_process_prior
 from prinfold.gtm.model_files import map_parts
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
-from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.recipe import FittedMap, Recipe, TrainingJob
 from prinfold.gtm.starts.first_parameters import STARTS
 from prinfold.gtm.trainers.trainers import BATCH
@@ -403,9 +402,6 @@ class LatentGridModel(PrincipalManifold):
 
         ``places`` are latent coordinates of the rows to begin with, if given.
         """
-
-    def _given_penalty(self) -> Penalty:
-        return fitting.choose_penalty(self.regularization, self.prior_precision, self.basis)
 
     def _assemble_table(self, X: Any, sample_weight: Any, errors: Any) -> tuple[Recipe, TrainingJob]:
         """Check a table; returns the recipe of a fit and its job on the rows that count."""
