@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import digamma, gammaln, softmax
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.gtm.mixed.column_kinds import KINDS, Layout
 from prinfold.gtm.mixed.column_sums import MixedBlock, MixedStatistics
+from prinfold.gtm.mixed.exponential_families import KINDS, Layout
 from prinfold.gtm.noise.protocol import Posterior, largest_weight
 
 _DIFFERENCE_STEP = 0.1

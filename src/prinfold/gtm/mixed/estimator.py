@@ -21,10 +21,10 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.fitting import choose_penalty, column_spread, noise_attributes, plain_recipe, table_mean
 from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.latent_grid_model import LatentGridModel
-from prinfold.gtm.mixed.column_kinds import KINDS
+from prinfold.gtm.mixed.column_kinds import Columns
 from prinfold.gtm.mixed.column_nodes import MixedNodes, mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
-from prinfold.gtm.mixed.column_typing import Columns
+from prinfold.gtm.mixed.exponential_families import KINDS
 from prinfold.gtm.mixed.starts import inform_noise, link_start
 from prinfold.gtm.mixed.tables import MixedTables
 from prinfold.gtm.model_files import NOISE_PARAMETERS
