@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -214,6 +214,13 @@ class LatentSpace(ABC):
         nodes = self.nodes if near is None else self.nodes[near]
         delta = self.domain.difference(nodes[None], mean[:, None])
         return np.asarray(np.swapaxes(delta * weight[:, :, None], 1, 2) @ delta)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling, without anything that can be derived again."""
+        derived = {
+            name for kind in type(self).__mro__ for name, each in vars(kind).items() if type(each) is cached_property
+        }
+        return {name: value for name, value in vars(self).items() if name not in derived}
 
     @property
     def _edge_lengths(self) -> FloatArray:
