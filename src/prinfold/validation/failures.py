@@ -157,13 +157,14 @@ def _attributes(estimator: Any) -> tuple[Any, ...]:
 
 def _numbers(answer: Any) -> Iterator[Any]:
     """The floating-point numbers in an answer: an array, a number, a frame, or several of them."""
-    if isinstance(answer, tuple):
+    if isinstance(answer, float | np.floating | np.ndarray):
+        if np.asarray(answer).dtype.kind == "f":
+            yield answer
+    elif isinstance(answer, tuple):
         for each in answer:
             yield from _numbers(each)
-    elif nw.dependencies.is_into_dataframe(answer):
+    elif not isinstance(answer, int | str | None) and nw.dependencies.is_into_dataframe(answer):
         yield from _numbers(nw.from_native(answer, eager_only=True).to_numpy())
-    elif isinstance(answer, float | np.floating | np.ndarray) and np.asarray(answer).dtype.kind == "f":
-        yield answer
 
 
 def _refusal(estimator: Any, verb: Callable[..., Any], X: Any, reason: str) -> str:
