@@ -1,4 +1,4 @@
-"""Training of every member of the GTM family: the rows that count, the job, its start, and the loop of EM.
+"""Training of every member of the GTM family: the rows that count, the job, its start, and the loop of EM (thesis 3.2).
 
 Pure functions that follow a :class:`~prinfold.gtm.recipe.Recipe`. Begin with ``fit_map``.
 """

@@ -1,4 +1,4 @@
-"""Training that goes on with every block of rows: the steps behind ``GTM.partial_fit``."""
+"""Training that goes on with every block of rows: the steps behind ``GTM.partial_fit``, after thesis 6.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of a table read, told apart and turned into numbers: what each is, and its levels."""
+"""Columns of a table read, told apart and turned into numbers (thesis 6.8): what each is, and its levels."""
 
 from __future__ import annotations
 

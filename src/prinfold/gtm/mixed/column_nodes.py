@@ -1,4 +1,7 @@
-"""Nodes of a table of mixed columns: densities, means and variances of every column at each, and sums over rows."""
+"""Nodes of a table of mixed columns: densities, means and variances of every column at each, and sums over rows.
+
+The E-step of thesis 6.8.
+"""
 
 from __future__ import annotations
 
