@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -215,7 +215,7 @@ class LatentSpace(ABC):
         delta = self.domain.difference(nodes[None], mean[:, None])
         return np.asarray(np.swapaxes(delta * weight[:, :, None], 1, 2) @ delta)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """State for pickling, without anything that can be derived again."""
         derived = {
             name for kind in type(self).__mro__ for name, each in vars(kind).items() if type(each) is cached_property
