@@ -36,7 +36,7 @@ from prinfold.gtm.starts.first_parameters import (
 from prinfold.gtm.trainers.blockwise import with_final_pass
 from prinfold.gtm.trainers.stream import Survey, stream_of
 from prinfold.gtm.trainers.trainers import BATCH, Trainer
-from prinfold.gtm.warnings import CLOSE, MapOnRows, about_size, is_troubled, node_folds, warn_all, widest_spacing
+from prinfold.gtm.warnings import CLOSE, MapOnRows, about_size, is_troubled, node_folds, warn_all
 from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.rows import FEWEST_BLOCK_ROWS, Rows, as_rows, cut_for
@@ -209,8 +209,8 @@ def assemble(
 ) -> TrainingJob:
     """Put together what stays fixed while the surface is trained: rows, map, noise and penalty."""
     total = table.shape[0] if weight is None else float(weight.sum())
-    latent, gaps = recipe.latent(total), has_gaps(table)
-    offset, width = recipe.center(table, weight, gaps), recipe.numbers_per_node * latent.n_nodes
+    gaps, latent = has_gaps(table), recipe.latent(total)
+    width, offset = recipe.numbers_per_node * latent.n_nodes, recipe.center(table, weight, gaps)
     return make_job(recipe, latent, as_rows(table, offset, weight, width=width, gaps=gaps, errors=errors))
 
 
@@ -293,7 +293,7 @@ def train_map(recipe: Recipe, job: TrainingJob, start: Parameters, run: Run, *, 
     loop = _refining_loop(recipe, jobs, start, interrupted=interrupted)
     outcome = run(job.rows.table, lambda state: recipe.attributes(jobs[-1], state), loop)
     found = recipe.attributes(jobs[-1], outcome.state)
-    return FittedMap(outcome, found, widest_spacing(job.model.surface.latent))
+    return FittedMap(outcome, found, job.model.surface.latent.widest_spacing)
 
 
 def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second: Start | None, run: Run) -> FittedMap:

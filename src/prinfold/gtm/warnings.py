@@ -20,7 +20,6 @@ from prinfold.geometry.folds import Folds, describe, find_folds
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.posterior import mode_distance
-from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows, choose_rows, fill_gaps
 
 Words = tuple[str, type[Warning]]
@@ -226,8 +225,3 @@ def far_mode_share(found: MapOnRows) -> float:
         rows, weight = choose_rows(rows, some), None if weight is None else weight[some]
     apart = mode_distance(model, rows, found.parameters)
     return float(np.average(apart > FAR_MODE * found.spacing, weights=weight))
-
-
-def widest_spacing(latent: LatentSpace) -> float:
-    """Distance of neighbouring nodes along the axis where it is largest."""
-    return max((axis.spacing for axis in latent.axes if axis.n_nodes > 1), default=latent.spacing)

@@ -111,6 +111,11 @@ class LatentSpace(ABC):
         """Shortest distance between neighbouring nodes, along the space."""
 
     @property
+    def widest_spacing(self) -> float:
+        """The same along the axis where it is largest."""
+        return max((axis.spacing for axis in self.axes if axis.n_nodes > 1), default=self.spacing)
+
+    @property
     def node_units(self) -> FloatArray:
         """(e,) node spacings in a unit of each embedded column: multiplied by it, neighbours are about 1 apart."""
         return np.full(self.n_embedded, 1.0 / self.spacing if self.n_nodes > 1 else 1.0)

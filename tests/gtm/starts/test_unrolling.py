@@ -22,7 +22,7 @@ from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.starts import first_parameters as starts
 from prinfold.gtm.starts import unrolling
 from prinfold.gtm.starts.trials import Trial, finish_trials, first_half, rank_trials, refine_axes, second_half
-from prinfold.gtm.warnings import CLOSE, widest_spacing
+from prinfold.gtm.warnings import CLOSE
 from prinfold.latent import Sphere, circle, grid, hexagons, line
 from prinfold.rows.rows import Rows, as_rows
 
@@ -338,6 +338,6 @@ def test_a_surface_that_fills_the_space_of_its_rows_has_nothing_to_unroll() -> N
 
 @pytest.mark.parametrize("times", [2, 4])
 def test_more_nodes_along_one_axis_do_not_make_posteriors_far_from_their_modes(times: int) -> None:
-    assert widest_spacing(grid(15 * times, 15)) == widest_spacing(grid(15, 15)) == grid(15, 15).spacing
-    assert widest_spacing(grid(15, 15)) > grid(15 * times, 15).spacing
-    assert widest_spacing(Sphere(60)) == Sphere(60).spacing  # no axes to differ
+    assert grid(15 * times, 15).widest_spacing == grid(15, 15).widest_spacing == grid(15, 15).spacing
+    assert grid(15, 15).widest_spacing > grid(15 * times, 15).spacing
+    assert Sphere(60).widest_spacing == Sphere(60).spacing  # no axes to differ
