@@ -41,7 +41,7 @@ _CELL_BANDWIDTHS = 0.125
 _PIECE_BANDWIDTHS, _JOINED_SHARE = 2.0, 0.9
 """Bandwidths of a step within a piece of a ridge, and the share of all points in one that is as good as whole."""
 
-_JOINING_FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0)
+_JOINING_FACTORS = (1.5, 2.0, 3.0, 4.0)
 """Bandwidths of a step that are tried in turn, until the pieces of a ridge are joined."""
 
 _MOST_STARTS = 400
@@ -195,9 +195,10 @@ def ridge_pieces(points: FloatArray, length: FloatArray) -> RidgePieces:
     def sizes(factor: float) -> IntArray:
         return np.bincount(chain_points(points, _PIECE_BANDWIDTHS * factor * length))
 
-    count = sizes(1.0)
-    joining = (factor for factor in _JOINING_FACTORS if sizes(factor).max() >= _JOINED_SHARE * len(points))
-    return RidgePieces(len(count), float(count.max() / len(points)), next(joining, inf))
+    count, enough = sizes(1.0), _JOINED_SHARE * len(points)
+    wider = (factor for factor in _JOINING_FACTORS if sizes(factor).max() >= enough)
+    joining = 1.0 if count.max() >= enough else next(wider, inf)
+    return RidgePieces(len(count), float(count.max() / len(points)), joining)
 
 
 def _medians(values: FloatArray, group: IntArray) -> FloatArray:
