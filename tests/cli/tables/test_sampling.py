@@ -39,7 +39,7 @@ def test_a_fit_to_blocks_is_the_fit_to_all_rows(
     found = call("fit", "data.parquet", scaling, "--json", *QUICK).json
     assert (found["rows"], found["columns"]) == (120, ["a", "b", "c"])
     assert found["left_out"] == {"kind": "text", "same": "it is the same in every row"}
-    assert any("read block by block" in note and "by 50 of 120 rows" in note for note in found["notes"])
+    assert any("read block by block" in note and "from 50 of 120 rows" in note for note in found["notes"])
     monkeypatch.setattr(sampling, "LARGE", 10**6)
     assert not any(
         "block" in n for n in call("fit", large, scaling, "-o", "w.prinfold", "--json", *QUICK).json["notes"]
