@@ -205,9 +205,9 @@ def choose_start(
 def embed_quietly(embed: Callable[[], FloatArray]) -> FloatArray:
     """Coordinates of an embedding, without its warnings and with BLAS on one thread.
 
-    Whatever it has to say, its error decides.
+    Whatever it has to say, its error decides. On a machine that others use, more threads take many times as long.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), blas_on_one_thread():
         warnings.simplefilter("ignore")
         return embed()
 
