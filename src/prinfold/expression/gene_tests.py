@@ -45,6 +45,7 @@ from prinfold.expression.spline_models import (
     natural_spline,
 )
 from prinfold.expression.thinning import thin_counts
+from prinfold.loops import while_working
 from prinfold.validation.settings import as_generator, check_setting, integer
 from prinfold.validation.tables import as_numbers
 
@@ -99,6 +100,7 @@ class GeneTests:
     note: str = ""
 
 
+@while_working("Testing the genes")
 def association(
     counts: Any,
     recipe: Recipe | None = None,
@@ -164,6 +166,7 @@ def association(
     return replace(made, note=_untested_note(p_values))
 
 
+@while_working("Testing the genes")
 def fork_difference(
     counts: Any,
     recipe: Recipe,
@@ -223,6 +226,7 @@ def fork_difference(
     return replace(made, effect=_largest_difference(table, found.pseudotime, groups, df, whole), note=note)
 
 
+@while_working("Testing the genes")
 def condition_difference(
     counts: Any, pseudotime: Any, condition: Any, sample: Any, *, names: Sequence[str] | None = None
 ) -> GeneTests:

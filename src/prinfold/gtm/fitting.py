@@ -77,7 +77,7 @@ def plain_recipe(
         spread=partial(column_spread, noise_floor=settings.noise_floor),
         noise=noise,
         penalty=penalty,
-        **choose_start(settings.init if places is None else places),
+        **choose_start(settings.init if places is None else places, open_basis=settings.basis is None),
         begin=initial_parameters,
         fit=fit_map,
         attributes=map_attributes,
@@ -107,14 +107,18 @@ def choose_penalty(settings: Any) -> Penalty:
     return PriorPenalty(float(prior_precision))
 
 
-def choose_start(init: Any) -> dict[str, Any]:
-    """The start by name, or from latent coordinates that were given; and the second where several are compared."""
+def choose_start(init: Any, *, open_basis: bool = False) -> dict[str, Any]:
+    """The start by name, or from latent coordinates that were given; and the second where several are compared.
+
+    The comparison also finds out whether rows need more basis functions, where their number is open.
+    """
     if not isinstance(init, str):
         return {"start": partial(given_start, init)}
     if init != "auto":
         return {"start": STARTS.get(init, pca_start)}  # a member may have a start of its own, and begin with that
     contest = Contest()
-    return {"start": contest, "second_start": contest.runner_up}
+    steps = (contest.enough_functions,) if open_basis else ()
+    return {"start": contest, "second_start": contest.runner_up, "basis_steps": steps}
 
 
 def table_mean(table: FloatArray, weight: FloatArray | None, gaps: bool) -> FloatArray:
@@ -223,7 +227,7 @@ def assemble_blocks(recipe: Recipe, found: Survey) -> TrainingJob:
 def make_job(recipe: Recipe, latent: LatentSpace, rows: Rows) -> TrainingJob:
     """A latent space and rows with the map, noise and penalty that go with them."""
     rows = reduce(lambda found, change: change(found), recipe.row_steps, rows)
-    basis = recipe.basis(latent)
+    basis = reduce(lambda found, change: change(found, latent, rows), recipe.basis_steps, recipe.basis(latent))
     surface = BasisMap(latent, basis.bind(latent))
     _require_room(surface, recipe.numbers_per_node, rows)
     return TrainingJob(model_on_rows(recipe, surface, rows), rows, basis)

@@ -75,7 +75,7 @@ def about_size(surface: BasisMap, basis: Any, n_rows: int) -> Iterator[Words]:
     axes = surface.latent.dimension
     along = " along each axis" if axes > 1 else ""
     if axes >= _WARN_DIMENSIONS:
-        words = f"a surface of {axes} dimensions is known at {K} nodes only, which is next to nothing"
+        words = f"a surface of {axes} dimensions has only {K} nodes, which hardly resolve it"
         meant = Advice("nodes", axes, "{} sets the nodes along each axis, if those were meant")
         yield Message(words, Advice("n_components", words="lower {}"), meant), DegenerateWarning
     if max(_WARN_NODES_PER_ROW * n_rows, _WARN_NODES) < K:

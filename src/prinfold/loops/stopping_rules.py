@@ -32,7 +32,8 @@ class StopReason(Enum):
     STALLED = "The objective has not risen by tol for ten iterations."
     VALIDATION = "The error of held-out rows has stopped falling."
     PLATEAU = (
-        "What lies off the surface is structure, not noise; further steps hardly improved the error of held-out rows."
+        "The deviations from the surface are structure, not noise; further steps hardly improved the error of held-out "
+        "rows."
     )
     MAX_ITER = "The iteration limit max_iter was reached before the objective settled."
     CALLBACK = "A callback asked to stop."

@@ -141,7 +141,7 @@ def _judge(estimator: Any, verb: Callable[..., Any], X: Any, found: Any, left: s
     numbers = list(_numbers(_attributes(estimator) if learned else found))
     if left and all(np.isfinite(each).all() for each in numbers):
         words = _reason(left, " in the fit" if learned else f" in {verb.__name__}")
-        words = f"{_name(estimator)}: {words}, and rows that are far from the others may count for nothing"
+        words = f"{_name(estimator)}: {words}, and outlying rows may have been ignored"
         return warn_caller(f"{words}. {_remedy(estimator, X)}", DegenerateWarning)
     is_whole = not learned and not vars(verb).get(_GAPS)
     if left or (is_whole and any(np.isnan(each).any() for each in numbers)):

@@ -161,7 +161,7 @@ def test_another_start_is_tried_before_a_map_is_called_folded(monkeypatch: pytes
     right = contenders_of(X, GTM())[0]
     job = assemble(GTM()._recipe(), X)
     wrong = starts.pca_start(job.model, job.rows, np.random.default_rng(0))
-    monkeypatch.setattr(starts, "contenders", lambda model, rows: [wrong, right])
+    monkeypatch.setattr(starts, "contenders", lambda *_: [wrong, right])
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrinfoldWarning)
         model = GTM().fit(X)
@@ -186,7 +186,7 @@ def test_where_no_start_helps_the_warning_is_given_and_the_better_map_kept(monke
     X, _ = s_curve(600, 0.05, 0)
     job = assemble(GTM()._recipe(), X)
     wrong = starts.pca_start(job.model, job.rows, np.random.default_rng(0))
-    monkeypatch.setattr(starts, "contenders", lambda model, rows: [wrong, wrong])
+    monkeypatch.setattr(starts, "contenders", lambda *_: [wrong, wrong])
     with pytest.warns((FoldWarning, MultimodalWarning)):
         found = GTM().fit(X)
     with pytest.warns((FoldWarning, MultimodalWarning)):
@@ -226,7 +226,8 @@ def test_a_start_whose_trial_ends_in_no_number_is_left_out_and_the_plane_is_alwa
     monkeypatch.setattr(starts, "first_half", tried)
     (found,) = starts.contenders(job.model, job.rows)
     assert next(begun) == 2  # both had their trial
-    assert_array_equal(found.weights, plane.weights)
+    trained = whole_trial(job.model, as_rows(X, job.rows.offset), plane).state.parameters
+    assert_allclose(found.weights, plane.weights if 0 in failing else trained.weights, rtol=1e-6, atol=1e-8)
 
 
 def test_a_lattice_is_doubled_where_its_nodes_lie_more_than_two_deviations_apart() -> None:

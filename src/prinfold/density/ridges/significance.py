@@ -29,6 +29,7 @@ from prinfold.density.densities import resampled
 from prinfold.density.ridges.bands import FromDensity, MakeFlow, coarse_flow, observed_rows, sort_rows
 from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 from prinfold.exceptions import InvalidDataError
+from prinfold.loops import Meter
 from prinfold.validation.memory import check_draws
 
 _NOISE_BANDWIDTHS = 4.0
@@ -148,14 +149,16 @@ def ridge_significance(
     draw, generator = FromDensity(width, shrunk=True), np.random.default_rng(rng)
     branch = chain_points(ridge.points, flow.density.length(ridge.points)) if branch is None else np.asarray(branch)
     chance, largest = [], np.zeros(n_samples)
-    for i in range(n_samples):
-        sample = observed_rows(draw(given.rows, given.weight, generator), flow)
-        other = coarse_flow(make_flow(*sample))
-        found = other(sample.rows[evenly_by_radius(*sample, _MOST_STARTS)])
-        found = found.only(found.status == Status.CONVERGED)
-        chance.append(strength(found, other, float(len(sample.rows))))
-        groups = chain_points(found.points, other.density.length(found.points))
-        largest[i] = _medians(chance[-1], groups).max(initial=0.0)
+    with Meter("Ridges of bootstrap samples", n_samples) as meter:
+        for i in range(n_samples):
+            sample = observed_rows(draw(given.rows, given.weight, generator), flow)
+            other = coarse_flow(make_flow(*sample))
+            found = other(sample.rows[evenly_by_radius(*sample, _MOST_STARTS)])
+            found = found.only(found.status == Status.CONVERGED)
+            chance.append(strength(found, other, float(len(sample.rows))))
+            groups = chain_points(found.points, other.density.length(found.points))
+            largest[i] = _medians(chance[-1], groups).max(initial=0.0)
+            meter.tell(i + 1)
     return RidgeSignificance(strength(ridge, flow, n), branch, tuple(chance), largest)
 
 

@@ -338,6 +338,7 @@ class MixedGTM(MixedTables):
             "spread": self._spread,
             "attributes": mixed_attributes,
             "folds": mixed_folds,
+            "basis_steps": (),  # numbers of levels are no distances
             "model_steps": (self._inform_noise,),
             "start_steps": (link_start,),
         }

@@ -6,7 +6,7 @@ Each start is a function ``(model, rows, rng) → Parameters``; ``STARTS`` names
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -25,13 +25,14 @@ from prinfold.base.starting_points import (
     principal_nodes,
     spectral_placements,
 )
+from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidParameterError, Message, warn_caller
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.starts.basis_sizes import Unroller, enough_functions
 from prinfold.gtm.starts.loop_placements import cycle_placements
 from prinfold.gtm.starts.trials import Trial, finish_trials, first_half
-from prinfold.gtm.starts.unrolling import unrolled_placements
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.numerics.distances import nearest_squared_distance
@@ -85,6 +86,9 @@ closed curves and trefoils in wide noise it was 0.64 to 0.76 of three, and 0.34 
 
 _WORSE_SHARE = 0.1
 """How much larger a share may come of more rows, which follow a roll better, and still be taken."""
+
+_FEW_ROWS = 100
+"""Rows below which the plane is kept as it is, whatever was trained from it."""
 
 _TINY = 1e-300
 
@@ -181,9 +185,10 @@ class Contest:
     """The start that comes furthest, for one fit; the one that came second is kept, should the map come out folded."""
 
     second: Parameters | None = None
+    unroll: Unroller = field(default_factory=Unroller)
 
     def __call__(self, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
-        first, *others = contenders(model, rows)
+        first, *others = contenders(model, rows, self.unroll)
         self.second = others[0] if others else None
         return first
 
@@ -191,13 +196,17 @@ class Contest:
         """The start that came second, as it was found, if any did."""
         return None if self.second is None else lambda model, rows, rng: cast(Parameters, self.second)
 
+    def enough_functions(self, basis: GaussianBasis, latent: LatentSpace, rows: Rows) -> GaussianBasis:
+        """The basis, with more functions where rows are rolled up and need them."""
+        return enough_functions(self.unroll, _TRIAL_ROWS, basis, latent, rows)
+
 
 def has_angles(latent: LatentSpace) -> bool:
     """Whether some axis, or all, is closed to a circle."""
     return isinstance(latent, Lattice) and any(latent.periodic)
 
 
-def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
+def contenders(model: GTMModel, rows: Rows, unroll: Unroller | None = None) -> list[Parameters]:
     """First parameters by several starts, the one that comes furthest first, without those left far behind.
 
     How far one comes shows after a little training on some of the rows; ties go to the plane. The rows are chosen by
@@ -206,21 +215,19 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
     latent = model.surface.latent
     plain = GTMModel(model.surface, IsotropicNoise(model.noise.floor), model.penalty)
     plane = pca_start(plain, rows, np.random.default_rng(0))
-    look = _unroll(plain, rows, _TRIAL_ROWS)
+    look = _unroll(plain, rows, _TRIAL_ROWS, unroll)
     if look is None or look.share >= _WORTH_MORE_ROWS:
-        return [_as_first(model, plane)]
-    clear = look.share < _WORTH_UNROLLING
-    unrolled = [look] if clear else _unroll_more(plain, rows, look)
-    share = min(each.share for each in unrolled)
-    if share >= _WORTH_UNROLLING:
         return [_as_first(model, plane)]
     closed = has_angles(latent)
     unique, weight = distinct_rows(rows, np.random.default_rng(0), _CYCLE_ROWS if closed else _TRIAL_ROWS)
     some = as_rows(unique, None, weight, width=latent.n_nodes)
     half = first_half(plain, some, plane)
-    if share >= _CLEARLY_ROLLED and np.isfinite(half.objective) and not half.troubled:
-        return [_as_first(model, plane)]
-    others = [each.parameters for each in (_unroll_more(plain, rows, look) if clear else unrolled)]
+    if look.share >= _CLEARLY_ROLLED and np.isfinite(half.objective) and not half.troubled:
+        return [_as_first(model, _kept(half, plane, rows))]
+    unrolled = [each for each in _unroll_more(plain, rows, look) if each.share < _WORTH_UNROLLING]
+    if not unrolled:
+        return [_as_first(model, _kept(half, plane, rows))]
+    others = [each.parameters for each in unrolled]
     if closed:
         others += _each(_cycle_fits(plain, some, np.random.default_rng(0)))
     trials = finish_trials([half, *(first_half(plain, some, each) for each in others)])
@@ -231,10 +238,14 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
 def _kept(trial: Trial, plane: Parameters, rows: Rows) -> Parameters:
     """Parameters that a fit goes on from, as the trial has trained them.
 
-    The plane is kept as it is: of few rows a fit from the trained one came to 0.2 nats less. So is a start that was
-    trained on cells that were filled in, of which one came to 0.4 nats less.
+    Not where it was trained on cells that were filled in, of which one came to 0.4 nats less. Nor the plane of few rows
+    or of a closed space, of which twelve rows on a cylinder came to 0.2 nats less, nor if it was trained on some of the
+    rows only, of which oil flow came to 0.14 less.
     """
-    return trial.start if rows.filled or trial.start is plane else trial.state.parameters
+    of_plane = trial.start is plane
+    some = not _FEW_ROWS <= rows.n_rows <= _TRIAL_ROWS or has_angles(trial.given.surface.latent)
+    as_it_was = rows.filled or (of_plane and some) or not np.isfinite(trial.objective)
+    return trial.start if as_it_was else trial.state.parameters
 
 
 class Unrolled(NamedTuple):
@@ -247,7 +258,7 @@ class Unrolled(NamedTuple):
     share: float
 
 
-def _unroll(model: GTMModel, rows: Rows, most: int) -> Unrolled | None:
+def _unroll(model: GTMModel, rows: Rows, most: int, unroll: Unroller | None = None) -> Unrolled | None:
     """At most so many rows laid out by distances along the data.
 
     None where there is nothing to unroll: the surface fills the space of the rows, or they are too few.
@@ -257,7 +268,7 @@ def _unroll(model: GTMModel, rows: Rows, most: int) -> Unrolled | None:
     n_embedded = latent.n_embedded
     if latent.dimension >= rows.n_columns or len(unique) <= n_embedded + 2:
         return None
-    placements = unrolled_placements(latent, unique, weight)
+    placements = (unroll or Unroller())(latent, unique, weight)
     unrolled = min((placed_start(model, placed) for placed in placements), key=lambda fit: fit.error)
     if has_angles(latent):
         return Unrolled(unrolled.parameters, 0.0)

@@ -52,7 +52,7 @@ def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) 
     tree = shortest_tree(Y, near, far)
     found = []
     for k in sizes:
-        ways = shortest_path(_link_rows(near[:, :k], far[:, :k], tree), method="D", directed=False, indices=marks)
+        ways = shortest_path(_link_rows(near[:, :k], far[:, :k], tree), method="D", indices=marks)
         found.append(EmbeddedRows(fit_to_domain(latent, scaled_distances(ways, marks, n_embedded)), X, weight))
     return found
 
@@ -141,7 +141,7 @@ def _nearest_pair(square: FloatArray, first: IntArray, a: int, b: int) -> tuple[
 
 
 def _link_rows(near: IntArray, far: FloatArray, tree: csr_matrix | None = None) -> csr_matrix:
-    """Lengths of the links between each row and its neighbours, both ways, and of those of a tree."""
+    """Lengths of the links between each row and its neighbours and of those of a tree, both ways alike."""
     n, k = near.shape
     length = np.maximum(far.ravel(), np.finfo(float).tiny)  # rows may come to lie in one place, and nil is no link
     links = csr_matrix((length, (np.repeat(np.arange(n), k), near.ravel())), shape=(n, n))
