@@ -8,7 +8,8 @@ data, a regression on those tells: each row is predicted from the others, with t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from functools import cached_property
+from typing import cast
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -18,7 +19,7 @@ from prinfold.base.starting_points import EmbeddedRows, distinct_rows, fit_to_do
 from prinfold.basis_maps.bases import Basis, GaussianBasis
 from prinfold.gtm.starts.unrolling import unrolled_placements
 from prinfold.latent import LatentSpace, Lattice
-from prinfold.rows.rows import Rows, blas_on_one_thread
+from prinfold.rows.rows import Rows
 
 _MORE = 8
 """Functions along each of two axes that are tried: as many as 600 rows have by default."""
@@ -37,25 +38,43 @@ _BETTER = 0.75
 300 rows in little noise it is 0.3 to 0.75, on other shapes 0.7 to 1.5."""
 
 
-class Placements(NamedTuple):
-    """Different rows, and where they lie by distances along the data."""
+@dataclass(frozen=True)
+class Placements:
+    """At most so many different rows of a table, and where they lie in a latent space."""
 
-    rows: FloatArray
-    places: list[EmbeddedRows]
+    latent: LatentSpace
+    table: Rows
+    most: int
+
+    @cached_property
+    def rows(self) -> tuple[FloatArray, FloatArray]:
+        """Different rows (m, D), sorted, and their weights (m,)."""
+        return distinct_rows(self.table, np.random.default_rng(0), self.most)
+
+    @cached_property
+    def unrolled(self) -> list[EmbeddedRows]:
+        """Places by distances along the data, one set for each graph of neighbours."""
+        return unrolled_placements(self.latent, *self.rows)
+
+    @cached_property
+    def flat(self) -> EmbeddedRows:
+        """Places in the principal plane."""
+        plane = principal_coordinates(*self.rows, self.latent.n_embedded)
+        return EmbeddedRows(fit_to_domain(self.latent, plane), *self.rows)
 
 
 @dataclass
 class Unroller:
-    """Placements of rows by distances along the data; the last are kept, for whoever asks for the same again."""
+    """Placements of rows; the last are kept, for whoever asks for the same again."""
 
     last: Placements | None = None
 
-    def __call__(self, latent: LatentSpace, unique: FloatArray, weight: FloatArray) -> list[EmbeddedRows]:
-        """Latent coordinates of different rows, one set for each graph of neighbours."""
-        if self.last is None or not np.array_equal(self.last.rows, unique):
-            with blas_on_one_thread():
-                self.last = Placements(unique, unrolled_placements(latent, unique, weight))
-        return self.last.places
+    def __call__(self, latent: LatentSpace, rows: Rows, most: int) -> Placements:
+        """Where at most so many of the rows lie."""
+        last = self.last
+        if last is None or (last.latent, last.most) != (latent, most) or last.table is not rows:
+            last = self.last = Placements(latent, rows, most)
+        return last
 
 
 def enough_functions(
@@ -65,15 +84,13 @@ def enough_functions(
     more = _with_more(basis, latent)
     if more is None or not rows.at_hand or rows.gaps or rows.n_columns <= latent.dimension:
         return basis
-    unique, weight = distinct_rows(rows, np.random.default_rng(0), most_rows)
-    if len(unique) < _ROWS_PER_FUNCTION * _MORE**latent.dimension:
+    places = unroll(latent, rows, most_rows)
+    if len(places.rows[0]) < _ROWS_PER_FUNCTION * _MORE**latent.dimension:
         return basis
-    places = unroll(latent, unique, weight)
-    flat = EmbeddedRows(fit_to_domain(latent, principal_coordinates(unique, weight, latent.dimension)), unique, weight)
-    usual = min(left_out_error(basis, latent, each) for each in places)
-    if usual > _ROLLED * left_out_error(basis, latent, flat):
+    usual = min(left_out_error(basis, latent, each) for each in places.unrolled)
+    if usual > _ROLLED * left_out_error(basis, latent, places.flat):
         return basis
-    return more if min(left_out_error(more, latent, each) for each in places) < _BETTER * usual else basis
+    return more if min(left_out_error(more, latent, each) for each in places.unrolled) < _BETTER * usual else basis
 
 
 def _with_more(basis: GaussianBasis, latent: LatentSpace) -> GaussianBasis | None:
