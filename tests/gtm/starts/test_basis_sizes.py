@@ -44,7 +44,7 @@ def test_the_error_is_that_of_rows_left_out_one_by_one() -> None:
         gram = (share[others, None] * Phi[others]).T @ Phi[others] + basis_sizes._RIDGE * np.eye(Phi.shape[1])
         weights = np.linalg.solve(gram, (share[others, None] * Phi[others]).T @ placed.rows[others])
         wanted += share[i] * np.square(placed.rows[i] - Phi[i] @ weights).sum()
-    assert left_out_error(basis, latent, placed) == pytest.approx(wanted, rel=1e-9)
+    assert left_out_error(basis.bind(latent), placed) == pytest.approx(wanted, rel=1e-9)
 
 
 @pytest.mark.parametrize("method", [GTM, PPS])

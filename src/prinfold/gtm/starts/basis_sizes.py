@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import EmbeddedRows, distinct_rows, fit_to_domain, principal_coordinates
-from prinfold.basis_maps.bases import Basis, GaussianBasis
+from prinfold.basis_maps.bases import BoundBasis, GaussianBasis
 from prinfold.gtm.starts.unrolling import unrolled_placements
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.rows.rows import Rows
@@ -87,10 +87,12 @@ def enough_functions(
     places = unroll(latent, rows, most_rows)
     if len(places.rows[0]) < _ROWS_PER_FUNCTION * _MORE**latent.dimension:
         return basis
-    usual = min(left_out_error(basis, latent, each) for each in places.unrolled)
-    if usual > _ROLLED * left_out_error(basis, latent, places.flat):
+    few = basis.bind(latent)
+    usual = min(left_out_error(few, each) for each in places.unrolled)
+    if usual > _ROLLED * left_out_error(few, places.flat):
         return basis
-    return more if min(left_out_error(more, latent, each) for each in places.unrolled) < _BETTER * usual else basis
+    many = more.bind(latent)
+    return more if min(left_out_error(many, each) for each in places.unrolled) < _BETTER * usual else basis
 
 
 def _with_more(basis: GaussianBasis, latent: LatentSpace) -> GaussianBasis | None:
@@ -100,9 +102,9 @@ def _with_more(basis: GaussianBasis, latent: LatentSpace) -> GaussianBasis | Non
     return replace(basis, shape=(_MORE, _MORE)) if max(cast(tuple[int, ...], basis.shape)) < _MORE else None
 
 
-def left_out_error(basis: Basis, latent: LatentSpace, placed: EmbeddedRows) -> float:
+def left_out_error(basis: BoundBasis, placed: EmbeddedRows) -> float:
     """Mean squared error of rows that a ridge regression of the others on their places predicts."""
-    Phi, weight = basis.bind(latent).features(placed.latent), placed.weight / placed.weight.sum()
+    Phi, weight = basis.features(placed.latent), placed.weight / placed.weight.sum()
     weighted = weight[:, None] * Phi
     factor = cho_factor(weighted.T @ Phi + _RIDGE * np.eye(Phi.shape[1]))
     residual = placed.rows - Phi @ cho_solve(factor, weighted.T @ placed.rows)
