@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from prinfold import (
     choose,
     methods,
 )
+from prinfold._typing import Stretch
 from prinfold.exceptions import (
     DegenerateWarning,
     InvalidDataError,
@@ -94,10 +96,32 @@ def test_every_public_verb_goes_through_the_gate(method):
     assert not is_gated(BaseEstimator.get_params)
 
 
-@pytest.mark.parametrize("answer", [np.nan, np.array([[1.0, np.nan]]), (np.ones(2), np.array([np.nan]))])
-def test_an_answer_of_nan_is_an_error(answer):
+@dataclass
+class Band:
+    """An answer of several parts."""
+
+    level: float
+    parts: dict
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(np.nan, np.array([[1.0, np.nan]]), (np.ones(2), np.array([np.nan])), [1.0, np.nan], {"a": np.array(np.nan)}),
+        Stretch(np.ones(1), np.ones((1, 1, 1)), np.array([[np.nan]])),
+        *(Band(np.nan, {}), Band(0.5, {"radius": [np.array([np.nan])]})),
+        *(pd.DataFrame({"a": [1.0, np.nan]}), (Band(0.5, {"found": pd.DataFrame({"a": [np.nan]})}),)),
+    ],
+    ids=lambda answer: type(answer).__name__,
+)
+def test_an_answer_of_nan_is_an_error_however_deep_it_lies(answer):
     with pytest.raises(InvalidDataError, match=r"Model\.answer has no finite answer here: .* would be NaN"):
         Model().answer(X, lambda rows: answer)
+
+
+@pytest.mark.parametrize("answer", [Band(0.5, {"names": ["a", None], "n": 3}), Band, {}, [], None, "NaN", object()])
+def test_an_answer_of_anything_else_passes(answer):
+    assert Model().answer(X, lambda rows: answer) is answer
 
 
 def test_a_verb_may_declare_that_gaps_are_an_answer():

@@ -30,6 +30,7 @@ from prinfold.expression.spline_models import (
 )
 from prinfold.expression.thinning import thin_counts
 from prinfold.trees.estimator import PrincipalTree
+from prinfold.validation.failures import may_have_gaps, name_call_failures
 from prinfold.validation.settings import as_generator, check_setting, integer
 from prinfold.validation.tables import as_numbers
 
@@ -137,6 +138,8 @@ class TreeOfCounts:
         return model.set_params(root=self.root).fit(rows).trajectory(rows)
 
 
+@name_call_failures
+@may_have_gaps
 def association(
     counts: Any,
     recipe: Recipe | None = None,
@@ -202,6 +205,8 @@ def association(
     return replace(made, note=_untested_note(p_values))
 
 
+@name_call_failures
+@may_have_gaps
 def fork_difference(
     counts: Any,
     recipe: Recipe,
@@ -261,6 +266,8 @@ def fork_difference(
     return replace(made, effect=_largest_difference(table, found.pseudotime, groups, df, whole), note=note)
 
 
+@name_call_failures
+@may_have_gaps
 def condition_difference(
     counts: Any, pseudotime: Any, condition: Any, sample: Any, *, names: Sequence[str] | None = None
 ) -> GeneTests:
