@@ -68,6 +68,7 @@ class Orthogonality(NamedTuple):
 
 
 _SHAPE = Constraint(lambda v: len(v) == 2 and all(map(integer(2).test, v)), "two whole numbers of at least 2")
+_DOMAIN = nothing | Constraint(lambda v: hasattr(v, "retract"), "a latent domain, such as model.latent_.domain")
 _FUNCTION = nothing | Constraint(callable, "a function")
 _NEIGHBORS = {"n_neighbors": integer(1), "latent_distance": _FUNCTION}
 
@@ -216,7 +217,7 @@ def area(vertices: FloatArray, faces: IntArray) -> float:
 
 
 @name_call_failures
-@check_call(mesh=instance_of(Mesh, words="a Mesh, as model.mesh() returns it"), jacobian=_FUNCTION)
+@check_call(mesh=instance_of(Mesh, words="a Mesh, as model.mesh() returns it"), jacobian=_FUNCTION, domain=_DOMAIN)
 def roughness(
     mesh: Mesh, jacobian: Callable[[FloatArray], FloatArray] | None = None, domain: Domain | None = None
 ) -> Roughness:

@@ -31,8 +31,8 @@ from prinfold.expression.spline_models import (
 from prinfold.expression.thinning import thin_counts
 from prinfold.trees.estimator import PrincipalTree
 from prinfold.validation.failures import may_have_gaps, name_call_failures
-from prinfold.validation.settings import as_generator, check_setting, integer
-from prinfold.validation.tables import as_numbers
+from prinfold.validation.settings import Constraint, as_generator, check_setting, integer
+from prinfold.validation.tables import as_entries, as_numbers
 
 _ON_LINEAGE = 0.5
 """Weight of a lineage from which on a cell belongs to it."""
@@ -205,6 +205,12 @@ def association(
     return replace(made, note=_untested_note(p_values))
 
 
+_TWO_LINEAGES = Constraint(
+    lambda v: len(v) == 2 and all(map(integer(0).test, v)) and v[0] != v[1],
+    "two different numbers, those that are compared",
+)
+
+
 @name_call_failures
 @may_have_gaps
 def fork_difference(
@@ -244,8 +250,7 @@ def fork_difference(
     table, whole = _check_counts(counts)
     check_setting("df", df, integer(1))
     labels = _check_names(names, table.shape[1])
-    if len(set(lineages)) != 2:
-        raise InvalidParameterError(f"lineages must be two different numbers, those that are compared; got {lineages}")
+    check_setting("lineages", lineages, _TWO_LINEAGES)
     found = _as_lineages(_call(recipe, table), len(table))
     after = _check_cells(_after_fork(found, *lineages), found.pseudotime)
     groups = np.array([_cells_of(found, number) & after for number in lineages])
@@ -301,7 +306,7 @@ def condition_difference(
     if not whole:
         raise InvalidDataError("conditions are compared by raw counts; these numbers are not whole or below zero")
     labels, times = _check_names(names, table.shape[1]), _check_times(pseudotime, len(table))
-    groups, members = _check_samples(np.asarray(condition), np.asarray(sample), len(table))
+    groups, members = _check_samples(as_entries("condition", condition), as_entries("sample", sample), len(table))
     part, note = _shared_parts(times, members)
     first = groups == groups.min()
     own = np.array(members)[first].any(axis=0)

@@ -10,6 +10,7 @@ from prinfold._typing import BoolArray, FloatArray
 from prinfold.density.ridges.bands import RidgeBands
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def band_of(bands: RidgeBands, X: FloatArray | None = None, p_value: Any = None)
     return DrawnBand(points, radius, endless, value, low - margin, high + margin)
 
 
+@check_picture
 @fill_parameter_docs
 def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Axes | None = None) -> Axes:
     """Draw the points of a ridge, and around each how far away the ridge would be with other rows.

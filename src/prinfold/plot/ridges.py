@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.ridges import density_image, refuse_other_ridges, ridge_lines, view_of
 from prinfold.plot.inputs import FittedSurface, row_marks
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@check_picture
 @fill_parameter_docs
 def ridge(
     model: Any,

@@ -12,7 +12,7 @@ from prinfold.density.ridges.signal_curve import BANDWIDTHS, SignalPoints, carry
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.validation.failures import may_have_gaps, name_call_failures
 from prinfold.validation.settings import Constraint, one_of, real
-from prinfold.validation.tables import as_numbers
+from prinfold.validation.tables import as_entries, as_numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,7 +164,7 @@ def _check_values(x: Any) -> FloatArray:
 
 
 def _check_time(time: Any, n: int) -> FloatArray:
-    moment = np.asarray(time)
+    moment = as_entries("time", time)
     if moment.ndim != 1 or len(moment) != n:
         raise InvalidDataError(f"time should be of shape ({n},), a moment for each value; got shape {moment.shape}.")
     if moment.dtype.kind == "M":
