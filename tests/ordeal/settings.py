@@ -124,9 +124,8 @@ def _variants(kind: str, each: Any) -> Iterator[str]:
 
 def _values(constraint: Any) -> list[str]:
     """Values that may go wrong by the package's fault: a function that a parameter takes runs as the user's code."""
-    return [
-        name for name in MAKERS if name not in OWN_CODE or constraint is None or not constraint.test(MAKERS[name]())
-    ]
+    own = {name for name in OWN_CODE if constraint is not None and constraint.test(MAKERS[name]())}
+    return [name for name in MAKERS if name not in own]
 
 
 OWN_CODE = {"function", "class"}

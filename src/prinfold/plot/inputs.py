@@ -141,6 +141,16 @@ def numbers_of(X: Any) -> FloatArray:
     return found
 
 
+def columns_of(X: Any, n_columns: int) -> FloatArray:
+    """(n, D) rows as numbers, of so many columns."""
+    found = numbers_of(X)
+    if found.ndim != 2 or found.shape[1] != n_columns or not np.isfinite(found).all():
+        raise InvalidDataError(
+            f"the rows to draw must be finite and have {n_columns} columns, got an array of shape {found.shape}"
+        )
+    return found
+
+
 def table_of(X: Any) -> Any:
     """A table of rows, or of one row that is given as a vector."""
     if _n_axes(X) != 1:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, shown
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.latent import LatentSpace, Points
 from prinfold.latent.drawing import LatentLayout, PaperCells, Plane
 from prinfold.plot.inputs import FittedSurface, drawing_of, layout_of, n_rows_of, table_of
-from prinfold.validation.tables import as_numbers
+from prinfold.validation.tables import as_entries, as_numbers
 
 _BLOCK_NUMBERS = 2**22
 """Most numbers of a Jacobian held at once."""
@@ -277,6 +277,8 @@ def choose_view(
     """
     D = len(names)
     if dims is not None:
+        if isinstance(dims, str | bytes) or np.ndim(as_entries("dims", dims)) != 1:
+            raise InvalidParameterError(f"dims must name two or three different columns, got {shown(dims)}")
         columns = [_column(each, names) for each in dims]
         if not 2 <= len(columns) <= 3 or len(set(columns)) != len(columns):
             raise InvalidParameterError(f"dims must name two or three different columns, got {dims!r}")
