@@ -64,7 +64,7 @@ def _gene_tests() -> Any:
 
 
 def _two_lineages(counts: Any) -> Any:
-    from prinfold.expression.gene_tests import Lineages
+    from prinfold.expression.lineages import Lineages
 
     times, first = np.arange(len(counts), dtype=float), np.arange(len(counts)) % 2 == 0
     return Lineages(times, np.stack([first, ~first], axis=1).astype(float))
