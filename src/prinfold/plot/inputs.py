@@ -63,6 +63,7 @@ class FittedSurface:
 
     def refuse_levels(self) -> None:
         """Raise an error where columns are levels or counts, among which a surface has no place."""
+        self._require_map()
         odd = [column for column in self.model._column_kinds or () if column.kind != "gaussian"]
         if odd:
             raise InvalidParameterError(
@@ -72,8 +73,16 @@ class FittedSurface:
 
     @property
     def latent(self) -> LatentSpace:
+        self._require_map()
         latent: LatentSpace = self.model.latent_
         return latent
+
+    def _require_map(self) -> None:
+        if not hasattr(self.model, "latent_"):
+            words = (
+                f"{type(self.model).__name__} has no latent space to draw; give a model of one surface, such as a GTM"
+            )
+            raise UnsupportedInputError(words)
 
     def rows(self, X: Any) -> Any:
         """Rows as the estimator itself takes them."""
