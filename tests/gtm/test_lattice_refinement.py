@@ -215,7 +215,7 @@ def straight(width: float) -> tuple[GTMModel, object]:
     latent = line(9)
     surface = BasisMap(latent, make_basis(None, 1.0, False, latent).bind(latent))
     target = np.column_stack([latent.nodes[:, 0], 0.5 * latent.nodes[:, 0]])
-    weights = surface.fit(latent.nodes, target, 1e-10)
+    weights = surface.regress(surface.node_features, target, 1e-10)
     noise = IsotropicNoise(1e-12)
     deviation = latent.spacing * np.sqrt(1.25) / width
     return GTMModel(surface, noise, ConstantPenalty(0.0)), noise.initial(weights, deviation**-2)

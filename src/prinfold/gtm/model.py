@@ -14,8 +14,8 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.e_step import Summer, Take, Visitor, entries
-from prinfold.gtm.node_selection import Hint, Part, RowBatch, plan, plan_once, whole
+from prinfold.gtm.e_step import Summer, Take, Visitor
+from prinfold.gtm.node_selection import Hint, Part, RowBatch, entries, plan, plan_once, whole
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Parameters
 from prinfold.gtm.penalties import Penalty
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
@@ -79,8 +79,7 @@ def begin(model: GTMModel, rows: Rows, parameters: Parameters) -> GTMState:
 
 def step(model: GTMModel, rows: Rows, state: GTMState, relaxation: float = 1.0) -> GTMState:
     """One EM iteration: new parameters from the sums, then the sums under those parameters; see :func:`relaxed`."""
-    with blas_on_one_thread():  # the systems are small: threads would cost more than they give
-        proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
+    proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
 
     def look(parameters: Parameters, stretch: float) -> GTMState:
         return GTMState(parameters, *e_step(model, rows, parameters, state.hint), stretch)
@@ -132,7 +131,6 @@ def measure(model: GTMModel, state: FittedState) -> dict[str, float]:
     }
 
 
-@blas_on_one_thread()
 def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> tuple[AnyStatistics, Hint]:
     """The sums over all rows, part by part. The full matrix of responsibilities never exists.
 
@@ -185,8 +183,9 @@ def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> AnyStatist
 
 def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch]) -> AnyStatistics:
     """The sums over some parts."""
-    least = ROWS_PER_SUM * len(nodes.centers)
-    found: AnyStatistics = sum_through(lambda: Summer(model.noise, rows, nodes), parts, entries(parts, nodes), least)
+    K = len(nodes.centers)
+    sizes, least = entries(parts, K), ROWS_PER_SUM * K
+    found: AnyStatistics = sum_through(lambda: Summer(model.noise, rows, nodes), parts, sizes, least)
     return found
 
 
@@ -199,4 +198,4 @@ def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) 
 
 def visit_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch], take: Take) -> None:
     """Hand some parts to ``take``, on several threads."""
-    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, sum(entries(parts, nodes)))
+    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, sum(entries(parts, len(nodes.centers))))

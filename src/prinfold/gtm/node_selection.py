@@ -102,6 +102,11 @@ class RowBatch(NamedTuple):
         return self.n_pairs
 
 
+def entries(parts: Sequence[Part | RowBatch], n_nodes: int) -> list[int]:
+    """About how many responsibilities each part takes."""
+    return [part.n_entries(n_nodes) for part in parts]
+
+
 @dataclass(frozen=True)
 class RowGroups:
     """Rows in balls: group g holds rows ``order[starts[g]:starts[g + 1]]``; ``fine`` groups are for sweeps."""

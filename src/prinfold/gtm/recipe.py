@@ -75,7 +75,7 @@ class Recipe:
     basis : function
         Latent space → recipe of the basis.
     center : function
-        Table and weights → what is taken off the rows, (D,).
+        Table, weights and whether there are gaps → what is taken off the rows, (D,).
     spread : function
         Rows → how far their columns spread, and the least noise that they may have.
     noise : function
@@ -110,7 +110,7 @@ class Recipe:
 
     latent: Callable[[float], LatentSpace]
     basis: Callable[[LatentSpace], Basis]
-    center: Callable[[FloatArray, FloatArray | None], FloatArray]
+    center: Callable[[FloatArray, FloatArray | None, bool], FloatArray]
     spread: Callable[[Rows], ColumnSpread]
     noise: MakeNoise
     penalty: Penalty

@@ -47,7 +47,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import check_table, check_weight, has_gaps, rows_with_weight
+from prinfold.validation.tables import check_table, check_weight, forget, has_gaps, rows_with_weight
 
 _FEWEST_ROWS = 2
 _DEFAULT_EPOCHS = 30
@@ -240,7 +240,7 @@ class SOM(SOMVerbs):
                     "leave rate at None",
                 )
             )
-        self._forget()
+        forget(self)
         table = check_table(
             self, X, reset=True, min_rows=_FEWEST_ROWS, accept_sparse=self._accept_sparse, accept_missing=True
         )

@@ -357,7 +357,7 @@ def test_rows_that_find_no_rest_are_told_of():
 def test_most_rows_on_no_ridge_are_told_of():
     X = np.random.default_rng(0).standard_normal((60, 2))
     with pytest.warns(
-        DegenerateWarning, match=r"of 60 rows ended on no ridge .*\. Mostly: The row came to rest where no dir"
+        DegenerateWarning, match=r"of 60 rows ended on no ridge .*\. Mostly: The row stopped where all dir"
     ):
         DensityRidge(bandwidth=0.05).fit(X)
 

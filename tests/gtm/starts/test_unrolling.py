@@ -22,7 +22,7 @@ from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.starts import first_parameters as starts
 from prinfold.gtm.starts import unrolling
 from prinfold.gtm.starts.trials import Trial, finish_trials, first_half, rank_trials, refine_axes, second_half
-from prinfold.gtm.warnings import CLOSE, widest_spacing
+from prinfold.gtm.warnings import CLOSE
 from prinfold.latent import Sphere, circle, grid, hexagons, line
 from prinfold.rows.rows import Rows, as_rows
 
@@ -233,7 +233,7 @@ def test_a_start_whose_trial_ends_in_no_number_is_left_out_and_the_plane_is_alwa
 def test_a_lattice_is_doubled_where_its_nodes_lie_more_than_two_deviations_apart() -> None:
     surface = BasisMap(latent := grid(5, 5), GaussianBasis(3).bind(latent))
     sheet = latent.nodes * [4.0, 1.0] @ np.eye(2, 3)  # neighbours are 2 and 0.5 apart
-    weights = surface.fit(latent.nodes, sheet, 1e-9)
+    weights = surface.regress(surface.node_features, sheet, 1e-9)
     for deviation, shape in ((1.1, (5, 5)), (0.9, (9, 5)), (0.2, (9, 9))):
         finer = refine_axes(surface, Parameters(weights, deviation**-2))
         assert finer.latent.shape == shape
@@ -247,7 +247,7 @@ def test_a_lattice_is_doubled_where_its_nodes_lie_more_than_two_deviations_apart
 
 def test_a_circle_is_doubled_all_the_way_round() -> None:
     surface = BasisMap(latent := circle(8), GaussianBasis(4).bind(latent))
-    weights = surface.fit(latent.nodes, latent.embed(latent.nodes), 1e-9)
+    weights = surface.regress(surface.node_features, latent.embed(latent.nodes), 1e-9)
     assert refine_axes(surface, Parameters(weights, 1e4)).latent.shape == (16,)
 
 
@@ -339,6 +339,6 @@ def test_a_surface_that_fills_the_space_of_its_rows_has_nothing_to_unroll() -> N
 
 @pytest.mark.parametrize("times", [2, 4])
 def test_more_nodes_along_one_axis_do_not_make_posteriors_far_from_their_modes(times: int) -> None:
-    assert widest_spacing(grid(15 * times, 15)) == widest_spacing(grid(15, 15)) == grid(15, 15).spacing
-    assert widest_spacing(grid(15, 15)) > grid(15 * times, 15).spacing
-    assert widest_spacing(Sphere(60)) == Sphere(60).spacing  # no axes to differ
+    assert grid(15 * times, 15).widest_spacing == grid(15, 15).widest_spacing == grid(15, 15).spacing
+    assert grid(15, 15).widest_spacing > grid(15 * times, 15).spacing
+    assert Sphere(60).widest_spacing == Sphere(60).spacing  # no axes to differ

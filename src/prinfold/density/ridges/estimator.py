@@ -52,7 +52,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import as_numbers, check_table, check_weight
+from prinfold.validation.tables import as_numbers, check_table, check_weight, forget
 
 _NEIGHBORS = 30
 """Rows whose covariance gives the directions of ``normal="neighbors"``."""
@@ -300,7 +300,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         self
         """
         check_parameters(self, self._constraints)
-        self._forget()
+        forget(self)
         table = check_table(self, X, reset=True, min_rows=2)
         weight = check_weight(sample_weight, table)
         rows = unique_rows(table.astype(np.float64, copy=False), weight)

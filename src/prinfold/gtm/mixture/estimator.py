@@ -183,7 +183,7 @@ class GTMMixture(MixtureVerbs):
         """
         check_parameters(self, self._constraints)
         recipes = check_recipes(self.gtm, self.n_maps, self.shared_noise)
-        self._forget()
+        forget(self)
         table = check_table(self, X, reset=True, min_rows=FEWEST_ROWS, accept_sparse=True, accept_missing=True)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
         given = GivenRows(table, weight, known, given_memberships(self.partition, self.n_maps, table.shape[0]))

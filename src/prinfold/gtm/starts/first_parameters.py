@@ -36,7 +36,7 @@ from prinfold.gtm.starts.trials import Trial, finish_trials, first_half
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.numerics.distances import nearest_squared_distance
-from prinfold.rows.rows import Rows, as_rows, blas_on_one_thread, fill_gaps
+from prinfold.rows.rows import Rows, as_rows, fill_gaps
 from prinfold.validation.tables import check_latent
 
 Start = Callable[[GTMModel, Rows, np.random.Generator], Parameters]
@@ -103,9 +103,8 @@ def pca_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Paramete
     distance between neighbouring nodes, so that it explains what the plane does not.
     """
     latent = model.surface.latent
-    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
-    axes = principal_axes(rows, n_embedded + 1)
-    off_plane = float(axes.variances[n_embedded]) if len(axes.variances) > n_embedded else 0.0
+    axes = principal_axes(rows, latent.n_embedded + 1)
+    off_plane = float(axes.variances[latent.n_embedded]) if len(axes.variances) > latent.n_embedded else 0.0
     return plane_start(model, axes, off_plane)
 
 
@@ -113,7 +112,7 @@ def plane_start(model: GTMModel, axes: Axes, off_plane: float) -> Parameters:
     """Nodes in the plane of the first of some axes, with that variance beside it."""
     latent = model.surface.latent
     targets = principal_nodes(latent, axes)
-    weights = model.surface.fit(latent.nodes, targets, _RIDGE * latent.n_nodes)
+    weights = model.surface.regress(model.surface.node_features, targets, _RIDGE * latent.n_nodes)
     return model.noise.initial(weights, _first_precision(model, weights, off_plane))
 
 
@@ -138,10 +137,7 @@ def spectral_start(embedder: Embedder, model: GTMModel, rows: Rows, rng: np.rand
     Of several neighbourhood sizes the one whose places explain the rows best is kept: a short cut
     across a fold sends neighbours in latent space to far ends of the data, and the regression shows it.
     """
-    with (
-        blas_on_one_thread()
-    ):  # on a busy machine the threads of its eigenvalue problems wait for each other for seconds
-        placements = spectral_placements(embedder, rows, model.surface.latent, rng)
+    placements = spectral_placements(embedder, rows, model.surface.latent, rng)
     return _best_of([placed_start(model, placed) for placed in placements])
 
 
@@ -175,8 +171,7 @@ def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parame
 
 
 def _cycle_fits(model: GTMModel, rows: Rows, rng: np.random.Generator) -> list[Fit]:
-    with blas_on_one_thread():
-        placements = cycle_placements(cast(Lattice, model.surface.latent), *distinct_rows(rows, rng))
+    placements = cycle_placements(cast(Lattice, model.surface.latent), *distinct_rows(rows, rng))
     return [placed_start(model, placed) for placed in placements]
 
 
@@ -270,7 +265,7 @@ def _unroll(model: GTMModel, rows: Rows, most: int, unroll: Unroller | None = No
     """
     latent = model.surface.latent
     unique, weight = distinct_rows(rows, np.random.default_rng(0), most)
-    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    n_embedded = latent.n_embedded
     if latent.dimension >= rows.n_columns or len(unique) <= n_embedded + 2:
         return None
     placements = (unroll or Unroller())(latent, unique, weight)
@@ -303,27 +298,34 @@ def _each(fits: list[Fit]) -> list[Parameters]:
 
 
 class Fit(NamedTuple):
-    """Parameters and the mean squared error per value with which they explain the rows placed."""
+    """Weights of a map and the mean squared error per value with which they explain the rows placed."""
 
-    parameters: Parameters
+    model: GTMModel
+    weights: FloatArray
     error: float
+
+    @property
+    def parameters(self) -> Parameters:
+        """Parameters to begin with: what is left over is noise."""
+        precision = _first_precision(self.model, self.weights, self.error)
+        return self.model.noise.initial(self.weights, precision)
 
 
 def placed_start(model: GTMModel, placed: EmbeddedRows) -> Fit:
-    """Ridge regression of the rows on the basis functions at their places; noise from what is left over.
+    """Ridge regression of the rows on the basis functions at their places.
 
     A prior on the weights asks for the noise before it is known. What is left over by one regression serves the next,
     the first taking all that varies for noise.
     """
-    ridge = _RIDGE * placed.weight.sum()
+    Phi, ridge = model.surface.basis.features(placed.latent), _RIDGE * placed.weight.sum()
     error, strength = _mean_square(placed.rows, placed.weight), -1.0
     for _ in range(_PRIOR_ROUNDS):
         before, strength = strength, max(model.penalty.strength(1.0 / max(error, model.noise.floor)), ridge)
         if strength == before:
             break
-        weights = model.surface.fit(placed.latent, placed.rows, strength, placed.weight)
-        error = _mean_square(placed.rows - model.surface.point(placed.latent, weights), placed.weight)
-    return Fit(model.noise.initial(weights, _first_precision(model, weights, error)), error)
+        weights = model.surface.regress(Phi, placed.rows, strength, placed.weight)
+        error = _mean_square(placed.rows - Phi @ weights, placed.weight)
+    return Fit(model, weights, error)
 
 
 def _mean_square(values: FloatArray, weight: FloatArray) -> float:

@@ -43,7 +43,7 @@ _FEW_COLUMNS = 12
 
 def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) -> list[EmbeddedRows]:
     """Latent coordinates of different rows X (n, D), one set for each graph of neighbours."""
-    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    n_embedded = latent.n_embedded
     Y = in_few_columns(X)
     marks = evenly_by_radius(Y, weight, _LANDMARKS_ON_CURVES if latent.dimension == 1 else _LANDMARKS)
     Y = on_local_planes(Y, latent.dimension)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -188,10 +188,7 @@ class BlockStream(Rows):
 
     blocks: Blocks | None = None
     n_read: int = 0
-
-    @property
-    def at_hand(self) -> bool:
-        return False
+    at_hand: ClassVar[bool] = False
 
     @property
     def sample(self) -> Rows:
