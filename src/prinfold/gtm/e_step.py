@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
 from math import prod
@@ -133,8 +133,3 @@ class Visitor(Pass):
             begin, end = end, end + (rows.stop - rows.start) * (b - a)
             posterior = Posterior(weights[begin:end].reshape(-1, b - a), total[rows], log_likelihood[rows])
             self.take(cast(IntArray, batch.rows)[rows], loaded[rows], posterior, batch.near[a:b], self.nodes)
-
-
-def entries(parts: Sequence[Part | RowBatch], nodes: AnyNodes) -> list[int]:
-    """About how many responsibilities each part takes."""
-    return [part.n_entries(len(nodes.centers)) for part in parts]

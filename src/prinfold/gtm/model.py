@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+import numpy as np
+
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.e_step import Summer, Take, Visitor, entries
-from prinfold.gtm.node_selection import Hint, Part, RowBatch, plan, plan_once, whole
+from prinfold.gtm.e_step import Summer, Take, Visitor
+from prinfold.gtm.node_selection import Hint, Part, RowBatch, entries, plan, plan_once, whole
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Parameters
 from prinfold.gtm.penalties import Penalty
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
@@ -185,8 +187,8 @@ def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> AnyStatist
 
 def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch]) -> AnyStatistics:
     """The sums over some parts."""
-    least = ROWS_PER_SUM * len(nodes.centers)
-    found: AnyStatistics = sum_through(lambda: Summer(model.noise, rows, nodes), parts, entries(parts, nodes), least)
+    least, sizes = ROWS_PER_SUM * len(nodes.centers), entries(parts, len(nodes.centers))
+    found: AnyStatistics = sum_through(lambda: Summer(model.noise, rows, nodes), parts, sizes, least)
     return found
 
 
@@ -199,4 +201,5 @@ def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) 
 
 def visit_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch], take: Take) -> None:
     """Hand some parts to ``take``, on several threads."""
-    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, sum(entries(parts, nodes)))
+    n_entries = int(np.sum(entries(parts, len(nodes.centers))))
+    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, n_entries)
