@@ -63,10 +63,10 @@ def survey_table(estimator: Any, blocks: Blocks, sample_weight: Any, errors: Any
 
 
 def _warn_about_empty_rows(found: Survey) -> None:
-    if found.n_unseen:
+    n_unseen, first = found.found.unseen
+    if n_unseen:
         warn_caller(
-            f"{found.n_unseen} row(s) have no value in any column, the first being row {found.first_unseen}; "
-            "a fit ignores them",
+            f"{n_unseen} row(s) have no value in any column, the first being row {first}; a fit ignores them",
             DegenerateWarning,
         )
 

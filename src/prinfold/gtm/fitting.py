@@ -221,7 +221,7 @@ def assemble(
 
 def assemble_blocks(recipe: Recipe, found: Survey) -> TrainingJob:
     """The same of rows that are read once for each iteration, after a first look at them."""
-    latent = recipe.latent(found.total)
+    latent = recipe.latent(found.found.total)
     return make_job(recipe, latent, stream_of(found, recipe.numbers_per_node * latent.n_nodes))
 
 
