@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from tests.properties.cases import cases, fitted
 
-from prinfold import GTM, PPS, SOM, Blocks, LowRankNoise
+from prinfold import GTM, PPS, SOM, Blocks, DensityRidge, GTMMixture, LowRankNoise
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, UnsupportedInputError, WorkersLostError
-from prinfold.gtm.trainers import stream
 from prinfold.loops import StopReason
+from prinfold.rows import streams as stream
 from prinfold.rows.dask_partitions import DaskPartitions
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
@@ -110,6 +110,15 @@ def test_rows_are_looked_at_where_they_lie_and_only_a_sample_comes_here(make_gen
     of_blocks = fit(Blocks(table, rows=200))
     monkeypatch.setattr(DaskPartitions, "read", lambda self: pytest.fail("rows were brought here"))
     assert_same(fit(array(table)), of_blocks)
+
+
+def test_a_mixture_of_all_rows_equals_that_of_blocks_to_the_last_bit():
+    def fit(rows):
+        return GTMMixture(2, GTM(nodes=6, basis=3), n_init=1, max_iter=4, tol=0, random_state=0).fit(rows)
+
+    model, of_blocks = fit(array()), fit(Blocks(X, rows=200))
+    assert model.history_["objective"] == of_blocks.history_["objective"]
+    np.testing.assert_array_equal(model.transform(X), of_blocks.transform(X))
 
 
 @pytest.mark.parametrize("rows", [200, 70])
@@ -257,16 +266,28 @@ def test_means_over_rows_and_tuples_of_arrays():
 
 def test_what_needs_all_rows_is_fitted_to_a_sample_and_says_so(monkeypatch):
     monkeypatch.setattr("prinfold.base.dask_samples._SAMPLE_ROWS", 300)
+    online = {"trainer": "online", "max_iter": 3, "random_state": 0}
     with pytest.warns(DegenerateWarning, match="SOM needs all of its rows at once.*300 of 900 rows.*of 300 others"):
-        model = SOM(max_iter=3).fit(array())
-    again = SOM(max_iter=3).fit(array())
+        model = SOM(**online).fit(array())
+    again = SOM(**online).fit(array())
     np.testing.assert_array_equal(model.codebook_, again.codebook_)
 
 
 def test_all_rows_are_taken_where_they_are_few(recwarn):
-    model = SOM(max_iter=3).fit(array())
+    settings = {"bandwidth": 0.6, "max_iter": 3}
+    model = DensityRidge(**settings).fit(array())
     assert not [each for each in recwarn if "of its rows" in str(each.message)]
-    np.testing.assert_allclose(model.codebook_, SOM(max_iter=3).fit(X).codebook_, atol=1e-9)
+    Z = DensityRidge(**settings).fit(X)
+    assert model.projection_error(X) == pytest.approx(Z.projection_error(X), rel=1e-6)
+
+
+@pytest.mark.parametrize("table", [X, GAPS], ids=["whole", "gaps"])
+def test_a_map_of_all_rows_equals_that_of_blocks_to_the_last_bit(table):
+    model = SOM(nodes=6, max_iter=12).fit(array(table))
+    of_blocks = SOM(nodes=6, max_iter=12).fit(Blocks(table, rows=200))
+    np.testing.assert_array_equal(model.codebook_, of_blocks.codebook_)
+    assert model.history_["error"] == of_blocks.history_["error"]
+    np.testing.assert_allclose(model.codebook_, SOM(nodes=6, max_iter=12).fit(table).codebook_, atol=1e-8)
 
 
 def test_what_does_not_go_is_said():
@@ -274,7 +295,7 @@ def test_what_does_not_go_is_said():
     with pytest.raises(UnsupportedInputError, match="sample_weight does not go with Blocks"):
         GTM().fit(array(), sample_weight=np.ones(len(X)))
     with pytest.raises(UnsupportedInputError, match="sample_weight does not go with Dask"):
-        SOM().fit(array(), sample_weight=np.ones(len(X)))
+        DensityRidge().fit(array(), sample_weight=np.ones(len(X)))
     with pytest.raises(UnsupportedInputError, match="errors has entries for rows"):
         model.transform(array(), errors=np.ones(len(X)))
     with pytest.raises(UnsupportedInputError, match="1 dimension"):

@@ -17,10 +17,10 @@ from prinfold.exceptions import InvalidDataError
 from prinfold.gtm import model as gtm
 from prinfold.gtm import node_selection as pruning
 from prinfold.gtm.node_selection import Hint
-from prinfold.gtm.trainers import stream as streams
-from prinfold.gtm.trainers.stream import StreamMoments, StreamSample, moments_of, stream_of, survey
+from prinfold.rows import streams
 from prinfold.rows.column_selection import Numbers
 from prinfold.rows.rows import Rows, as_rows
+from prinfold.rows.streams import StreamMoments, StreamSample, moments_of, stream_of, survey
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
