@@ -186,12 +186,19 @@ def test_two_fits_at_once(cluster):
     assert_same(other, MODELS["diagonal"]().fit(Blocks(X, rows=200)))
 
 
-def test_a_partition_that_ends_every_worker_is_an_error_with_a_name(cluster):
+@pytest.fixture
+def impatient(cluster, monkeypatch):
+    """A cluster that gives up on a task after two workers, not four: each takes seconds to come back."""
+    monkeypatch.setattr(cluster.cluster.scheduler, "allowed_failures", 1)
+    return cluster
+
+
+def test_a_partition_that_ends_every_worker_is_an_error_with_a_name(impatient):
     with pytest.raises(WorkersLostError, match=r"ended every worker.*smaller"):
         SOM().fit(array().map_blocks(partial(end_process, None), meta=np.empty((0, 4))))
 
 
-def test_the_model_of_the_last_iteration_is_left_when_all_workers_are_lost(cluster, tmp_path):
+def test_the_model_of_the_last_iteration_is_left_when_all_workers_are_lost(impatient, tmp_path):
     mine = tmp_path / "now"
 
     class Poison(Ear):

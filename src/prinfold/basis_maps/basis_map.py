@@ -77,7 +77,8 @@ class BasisMap:
         return images
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_last_nodes", "memory")}
+        """Nothing that can be computed again: in every iteration a map travels to every worker of a cluster."""
+        return {"latent": self.latent, "basis": self.basis}
 
     @cached_property
     def _last_nodes(self) -> list[tuple[FloatArray, FloatArray]]:

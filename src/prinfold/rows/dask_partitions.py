@@ -38,7 +38,7 @@ class DaskPartitions:
         """Every partition that has rows, one after the other, brought here."""
         for i, part in enumerate(self.parts):
             if self.lengths[i] != 0:
-                found = part.compute()
+                found = _compute([part])[0]
                 self.lengths[i] = length_of(found)
                 if self.lengths[i]:
                     yield found
