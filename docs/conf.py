@@ -1,4 +1,4 @@
-"""How the documentation is built. The build needs no network (formulas in the browser do); warnings are errors."""
+"""How the documentation is built. Neither the build nor the pages need a network; warnings are errors."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas are set without a network too
     "numpydoc",
     "sphinx_copybutton",
     "sphinx_design",

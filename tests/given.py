@@ -9,7 +9,7 @@ import numpy as np
 from prinfold.kernel_manifolds.base import KernelManifold
 from prinfold.loops import StopReason
 from prinfold.validation.settings import check_parameters, instance_of
-from prinfold.validation.tables import check_table
+from prinfold.validation.tables import check_table, forget
 
 
 class Given(KernelManifold):
@@ -24,7 +24,7 @@ class Given(KernelManifold):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Given:
         check_parameters(self, self._constraints)
-        self._forget()
+        forget(self)
         table = check_table(self, X, reset=True)
         weight = np.ones(len(table)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         rows, offset = np.asarray(table, dtype=float), np.asarray(table.mean(axis=0), dtype=float)

@@ -47,7 +47,6 @@ BY_TYPE = {
     ("basis_maps/default_sizes.py", "Lattice"): "hexagons need two axes, and what else was chosen is refused",
     ("latent/cloud.py", "Gaussian"): "a file may hold a Gaussian that is cut off anywhere",
     ("gtm/lattice_refinement.py", "Sphere"): "its nodes are doubled all at once, those of a lattice along an axis",
-    ("gtm/noise/recipes.py", "Sphere"): "how many functions are few depends on the space",
     ("gtm/starts/first_parameters.py", "Lattice"): "loops are placed on axes that close, which lattices alone have",
     ("gtm/partial_fit.py", "Online"): "the step rule of a stream is that of the trainer, where it has one",
     ("gtm/trainers/stream_memory.py", "Statistics"): "sums of isotropic noise alone lack what rows with gaps need",

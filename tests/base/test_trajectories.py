@@ -128,7 +128,7 @@ def test_every_component_has_its_own_time() -> None:
     for c in (0, 1):
         here = found.component == c
         assert found.pseudotime[here].min() == pytest.approx(0.0, abs=0.2)
-    with pytest.warns(StructureWarning, match="between which no way leads"):
+    with pytest.warns(StructureWarning, match="that are not connected"):
         model.distances_along(data.X[:20])
 
 

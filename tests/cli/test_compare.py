@@ -177,15 +177,16 @@ def test_rows_with_gaps_are_judged_by_what_they_have(curve: Path, call: Call) ->
     curve.write_text(curve.read_text() + "1,,2\n")
     said = call("compare", "data.csv", "--methods", "kmm", *FEW)
     assert said.code == 0
-    assert "note: 1 of 41 rows has missing cells and is used for what it has" in said.out
-    assert "Methods that take no gaps (KMM) are fitted to complete rows only" in " ".join(said.out.split())
+    assert "note: 1 of 41 rows has missing cells and is used; missing cells are" in said.out
+    assert "Methods that need every cell (KMM) are fitted to complete rows only" in " ".join(said.out.split())
     assert proposed(said)[-2:] == ["--missing", "drop"]  # KMM would stop
     assert call(*proposed(said), "-q").code == 0
     refused = call("compare", "data.csv", "--methods", "pca", "--missing", "error", *FEW).complaint
     assert "1 row of data.csv has missing cells" in refused
     curve.write_text("a,b,c\n" + "1,,2\n" * 40 + "1,2,3\n4,3,1\n2,2,2\n")
     few = call("compare", "data.csv", "--methods", "pca", *FEW).complaint
-    assert "3 rows of data.csv have every cell, too few to compare methods in 2 folds; most gaps are in 'b'" in few
+    assert "3 rows of data.csv have every cell, too few to compare methods in 2 folds; most missing cells" in few
+    assert "are in 'b'" in few
 
 
 def test_a_kept_model_can_be_looked_at_next(curve: Path, call: Call) -> None:

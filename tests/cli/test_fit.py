@@ -163,7 +163,7 @@ def test_one_column_makes_a_line(folder: Path, call: Call) -> None:
     (folder / "one.csv").write_text("x\n" + "".join(f"{x:.3f}\n" for x in np.random.default_rng(0).normal(size=50)))
     found = call("fit", "one.csv", "--json", *QUICK).json
     assert found["dimensions"] == 1
-    assert any(note.startswith("1 column varies: there is nothing to lay a surface through") for note in found["notes"])
+    assert any(note.startswith("only 1 column varies, so that there is no surface to fit") for note in found["notes"])
 
 
 @pytest.mark.parametrize("method", ["gtm", "ukr", "ridge"])
@@ -390,7 +390,7 @@ def gaps(folder: Path) -> Path:
 def test_gaps_are_kept_where_the_method_can(gaps: Path, call: Call) -> None:
     found = call("fit", "gaps.csv", "--json", *QUICK).json
     assert found["rows"] == 39
-    assert "1 of 40 rows has missing cells and is used for what it has" in found["notes"]
+    assert "1 of 40 rows has missing cells and is used; missing cells are ignored" in found["notes"]
     assert "1 row left out: no cell has a number" in found["notes"]
 
 
@@ -403,7 +403,7 @@ def test_gaps_can_be_dropped(gaps: Path, call: Call) -> None:
     ("words", "match"),
     [
         (["--missing", "error"], "--missing keep keeps them, --missing drop leaves them out"),
-        (["--method", "ukr"], ", and UKR needs every cell; use --missing drop, or a method that takes gaps"),
+        (["--method", "ukr"], ", and UKR needs every cell; use --missing drop, or a method that accepts missing cells"),
         (["--whiten"], ", and whitening needs every cell; use --missing drop"),
     ],
 )

@@ -41,7 +41,7 @@ Call = Callable[..., Said]
         (["fit", "x.csv", "--dimensions", "0"], "--dimensions/-n: must be a whole number of at least 1, got '0'"),
         (["demo", "--rows", "9"], "--rows: must be a whole number of at least 10, got '9'; see `prinfold demo --help`"),
         (["demo", "--seed", "-1"], "--seed: must be a whole number, 0 or more, got '-1'"),
-        (["demo", "--out", "-"], "--out - is standard output, and what comes of this is a folder; name one"),
+        (["demo", "--out", "-"], "--out - is standard output, but the demo writes a folder; name one"),
         (["fit", "x.csv", "--out", "-"], "--out - is standard output, which only transform and project write to"),
         (["fit", "x.csv", "--out", "m.csv"], "cannot tell how to write m.csv; let its name end in .prinfold"),
         (["fit", "x.csv", "--out", "no/m.prinfold"], "there is no folder no to write m.prinfold in; make it first"),

@@ -15,7 +15,8 @@ from scipy.stats import kstest
 from prinfold import PrincipalTree, plot
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.expression import TreeOfCounts, association, condition_difference, fork_difference
-from prinfold.expression.gene_tests import combine_p_values, size_factors
+from prinfold.expression.count_tests import size_factors
+from prinfold.expression.gene_tests import combine_p_values
 from prinfold.expression.spline_models import design_of, estimate_dispersions, f_tests, fit_splines, natural_spline
 from prinfold.expression.thinning import thin_counts
 

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 STORED = sorted(FIXTURES.glob("format_*/*.prinfold"))
 ANSWERS = json.loads((FIXTURES / "format_1" / "answers.json").read_text(encoding="utf-8"))
+"""What models said when their files were written; those of GTMs are of a finer quadrature since."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "gtm": {"penalize_bias": True},
     "gtm_circle": {"basis": {"penalize_bias": True}},

@@ -18,7 +18,7 @@ from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.penalties import ConstantPenalty
 from prinfold.latent import Lattice, line
-from prinfold.latent.subdivision import Subdivision
+from prinfold.latent.subdivision import EvenParts, Subdivision
 from prinfold.loops import StopReason
 
 
@@ -53,6 +53,14 @@ MODELS = {
 }
 
 
+@pytest.fixture(params=["cells that matter", "all points"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways to take points between the nodes; small lattices would be left to the second alone."""
+    if request.param == "cells that matter":
+        monkeypatch.setattr(refinement, "_FEW_POINTS", 0)
+    return str(request.param)
+
+
 def fitted(name: str, X: np.ndarray):
     return MODELS[name].fit(X)
 
@@ -75,6 +83,7 @@ def over_every_point(model, X: np.ndarray, errors=None) -> tuple[np.ndarray, np.
 @pytest.mark.parametrize("table", ["whole", "gaps", "errors"])
 @pytest.mark.parametrize("name", MODELS)
 def test_cells_that_matter_are_as_good_as_all_points(name: str, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refinement, "_FEW_POINTS", 0)
     X = narrow()
     model = fitted(name, X)
     rows = with_gaps(X) if table == "gaps" else X
@@ -95,6 +104,7 @@ def test_cells_that_matter_are_as_good_as_all_points(name: str, table: str, monk
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.usefixtures("way")
 def test_rows_one_by_one_are_the_batch(name: str) -> None:
     X = narrow()
     model = fitted(name, X)
@@ -107,6 +117,7 @@ def test_rows_one_by_one_are_the_batch(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["isotropic", "student", "oriented", "torus"])
+@pytest.mark.usefixtures("way")
 def test_single_precision_is_near_double(name: str) -> None:
     X = narrow()
     model = fitted(name, X)
@@ -116,7 +127,8 @@ def test_single_precision_is_near_double(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_wide_tables_take_whole_products() -> None:
+def test_wide_tables_take_whole_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refinement, "_FEW_POINTS", 0)
     X = np.random.default_rng(2).standard_normal((1, 40)) + narrow() @ np.random.default_rng(3).standard_normal((4, 40))
     model = GTM(**SETTINGS).fit(X)
     mean, _, _ = over_every_point(model, X)
@@ -135,6 +147,46 @@ def test_one_point_for_each_cell_is_the_mean_of_the_nodes() -> None:
     refinement.visit_pieces(model._model, ones, model._rows(X), write)
     assert_allclose(found, model.responsibilities(X) @ model.latent_.nodes, atol=1e-3)
     assert_allclose(ones.latent.nodes, model.latent_.nodes)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("table", ["whole", "gaps", "errors"])
+@pytest.mark.parametrize("name", MODELS)
+def test_few_points_are_all_taken_and_lie_no_farther_apart_than_those_of_cells(name: str, table: str) -> None:
+    """The same integrals by cells cut twice as finely as they need be, to a fiftieth of a spacing."""
+    X = narrow()
+    model = fitted(name, X)
+    rows = with_gaps(X) if table == "gaps" else X
+    errors = 0.02 + 0.01 * np.abs(X) if table == "errors" else None
+    asked = model._model_for(model._rows(rows, errors), model._model)
+    few = refinement_of(asked, model._parameters())
+    if not isinstance(few, refinement.EveryPoint):
+        pytest.skip("points are many")
+    assert len(few.fine.latent.nodes) <= refinement._FEW_POINTS
+    counts = tuple(2 * -(-n // m) for n, m in zip(few.fine.latent.parts, model.latent_.shape, strict=True))
+    cells = subdivide(asked.surface, asked.noise, model._parameters(), model.latent_, counts)
+    every = replace(asked, surface=cells.fine)
+    R = posteriors.responsibilities(every, model._rows(rows, errors), cells.points_parameters)
+    mean = model.latent_.unembed(R @ model.latent_.embed(cells.latent.nodes))[0]
+    apart = model.latent_.domain.difference(model.transform(rows, errors=errors), mean)
+    responsibilities = model.responsibilities(rows, errors=errors)
+    of_nodes = model.latent_.unembed(responsibilities @ model.latent_.embed(model.latent_.nodes))[0]
+    before = model.latent_.domain.difference(of_nodes, mean)
+    spacing = np.array([axis.spacing for axis in model.latent_.axes])
+    assert np.sqrt(np.mean((apart / spacing) ** 2)) < 0.02
+    assert np.sqrt(np.mean(apart**2)) < 0.3 * np.sqrt(np.mean(before**2))
+
+
+@pytest.mark.parametrize(("shape", "periodic"), [((5,), (False,)), ((6,), (True,)), ((4, 5), (True, False))])
+def test_even_parts_are_the_parts_of_cells_where_these_are_whole(shape, periodic) -> None:
+    lattice = Lattice(shape, periodic)
+    parts = EvenParts(lattice, tuple(3 * n for n in shape)).nodes
+    cells = Subdivision(lattice, (3,) * len(shape)).nodes
+    order = lambda Z: Z[np.lexsort(np.round(Z, 9).T)]  # noqa: E731
+    assert_allclose(order(parts), order(cells), atol=1e-12)
+    uneven = EvenParts(lattice, tuple(n + 2 for n in shape))
+    assert lattice.domain.contains(lattice.domain.retract(uneven.nodes)).all()
+    assert uneven.spacing < lattice.spacing
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -163,13 +215,14 @@ def straight(width: float) -> tuple[GTMModel, object]:
     latent = line(9)
     surface = BasisMap(latent, make_basis(None, 1.0, False, latent).bind(latent))
     target = np.column_stack([latent.nodes[:, 0], 0.5 * latent.nodes[:, 0]])
-    weights = surface.fit(latent.nodes, target, 1e-10)
+    weights = surface.regress(surface.node_features, target, 1e-10)
     noise = IsotropicNoise(1e-12)
     deviation = latent.spacing * np.sqrt(1.25) / width
     return GTMModel(surface, noise, ConstantPenalty(0.0)), noise.initial(weights, deviation**-2)
 
 
 @pytest.mark.parametrize("width", HALF_WIDTHS)
+@pytest.mark.usefixtures("way")
 def test_means_are_integrals_over_the_prior(width: float) -> None:
     from prinfold.rows.rows import as_rows
 
@@ -207,6 +260,7 @@ def test_means_are_integrals_over_the_prior(width: float) -> None:
 
 
 @pytest.mark.parametrize("width", HALF_WIDTHS)
+@pytest.mark.usefixtures("way")
 def test_a_row_that_moves_evenly_moves_evenly_on_the_map(width: float) -> None:
     from prinfold.rows.rows import as_rows
 

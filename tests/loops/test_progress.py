@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from prinfold import GTM
-from prinfold.loops import Iteration, Meter, StopReason, Working, bars, progress, progress_for
+from prinfold import GTM, DensityRidge, PrincipalTree, choose, compare, explore, report
+from prinfold.loops import Iteration, Meter, StopReason, Working, bars, muted, progress, progress_for, while_working
 
 DATA = np.random.default_rng(0).normal(size=(30, 3))
 
@@ -153,6 +155,97 @@ def test_long_work_says_what_it_is_and_leaves_nothing_behind(monkeypatch):
             work._done.wait(0.001)
     assert stream.getvalue().startswith("\rWriting the report … 0 s\x1b[K")
     assert stream.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A terminal on which everything is drawn at once, in plain characters."""
+    for name in ("_REDRAW_SECONDS", "_SILENT_SECONDS"):
+        monkeypatch.setattr(progress, name, 0.0)
+    monkeypatch.setattr(bars, "installed", lambda library: False)
+    monkeypatch.setattr(progress._Screen, "drawn", float("-inf"))
+    stream = Terminal()
+
+    def begin():  # within the test: pytest takes standard error over when a fixture is done
+        monkeypatch.setattr(sys, "stderr", stream)
+        return stream
+
+    return begin
+
+
+def test_work_within_work_is_named_and_the_outer_one_goes_on(terminal):
+    terminal = terminal()
+
+    def named(words):
+        for _ in range(10_000):
+            if f"{words} … " in terminal.getvalue():
+                return
+            outer._done.wait(0.001)
+        pytest.fail(f"{words} was never shown")
+
+    with Working("Making the report") as outer:
+        named("Making the report")
+        with Working("figure 1 of 2"):
+            named("figure 1 of 2")
+        terminal.seek(0)
+        terminal.truncate()
+        named("Making the report")
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert not progress._Screen.working
+
+
+def test_work_that_fails_takes_its_line_away(terminal):
+    @while_working("Failing")
+    def fail():
+        working = progress._Screen.working[-1]
+        while not working._shown:
+            working._done.wait(0.001)
+        raise ValueError("no")
+
+    terminal = terminal()
+    with pytest.raises(ValueError, match="no"):
+        fail()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert not progress._Screen.working
+
+
+def test_nothing_is_shown_where_a_program_wants_quiet(terminal):
+    terminal = terminal()
+    with muted(), Working("Fitting"), Meter("Reading", 2.0) as meter:
+        meter.tell(1.0)
+    assert terminal.getvalue() == ""
+
+
+SMALL = np.random.default_rng(1).normal(size=(40, 3)) * (3.0, 1.0, 0.1)
+MODEL = GTM(nodes=4, basis=2, max_iter=3, tol=0)
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (lambda: choose(SMALL, {"width": (1.0, 2.0)}, model=MODEL, by="held-out", folds=2), "Fitting the candidates"),
+        (lambda: compare(SMALL, ["PCA"], n_components=1, folds=2), "Comparing the methods"),
+        (lambda: compare(SMALL, ["PCA"], folds=2), "Finding the dimension"),
+        (lambda: PrincipalTree().fit(SMALL).support(SMALL, n_samples=2, random_state=0), "bootstrap samples"),
+        (lambda: DensityRidge(bandwidth=1.0).fit(SMALL[:, :2]).bands(n_samples=2, random_state=0), "bootstrap samples"),
+    ],
+)
+def test_what_may_take_long_has_a_bar(terminal, work, words):
+    terminal = terminal()
+    work()
+    assert re.search(rf"{words} [█░]+ 50 %, about", terminal.getvalue())
+    assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("make", [explore, report])
+def test_pages_say_that_they_are_made(monkeypatch, make):
+    shown = []
+    monkeypatch.setattr(progress.Working, "__enter__", lambda self: shown.append(self.label))
+    model = clone(MODEL).fit(SMALL)
+    make(model, SMALL, None)
+    assert shown[0] == {explore: "Making the page", report: "Making the report"}[make]
+    assert ("Making the report: figure 1 of 4" in shown) == (make is report)
 
 
 def test_a_line_for_each_iteration_wherever_it_goes():

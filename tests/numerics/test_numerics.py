@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from prinfold.basis_maps.basis_matrices import (
+from prinfold.basis_maps.bases import (
     gaussian_features,
     gaussian_features_gradient,
     harmonic_features,

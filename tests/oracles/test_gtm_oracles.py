@@ -113,7 +113,7 @@ def parameters(model: GTM) -> tuple[np.ndarray, float]:
 def points(model: GTM) -> np.ndarray:
     """Where the posterior of a row is weighed: the nodes, or the points of their cells where these are wide."""
     refined = refinement_of(model._model, model._parameters())
-    return model.latent_.nodes if refined is None else refined.latent.nodes
+    return model.latent_.nodes if refined is None else refined.fine.latent.nodes
 
 
 # ------------------------------------------------------------------------------------- density and posterior

@@ -165,7 +165,7 @@ def test_workers_that_are_killed_at_random_moments_take_nothing_along(kills, ite
     model = GTM(**settings).set_callbacks(Slow()).fit(array(rows=60))
     assassin.over.set()
     assassin.join()
-    assert assassin.n > 0
+    assert assassin.n >= kills // 2, "the fit was over before workers were killed"
     assert_same(model, GTM(**settings).fit(Blocks(X, rows=60)))
 
 

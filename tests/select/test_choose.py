@@ -267,10 +267,10 @@ def test_frames_are_left_to_the_model(make: Any) -> None:
 def test_evidences_that_do_not_compare_say_so() -> None:
     X = datasets.make_thesis_surface(100, rng=0).X
     grid = {"penalize_bias": (False, True), "nodes": (6,), "basis": (3,)}
-    with pytest.warns(DegenerateWarning, match=r"0 to 3 weights that no prior holds down.*by='held-out'"):
+    with pytest.warns(DegenerateWarning, match=r"0 to 3 weights without a prior.*by='held-out'"):
         choice = choose(X, grid, by="approximate")
-    assert "no prior holds down" in str(choice)
-    assert "no prior holds down" not in str(choose(X, grid, by="held-out", folds=2))
+    assert "weights without a prior" in str(choice)
+    assert "weights without a prior" not in str(choose(X, grid, by="held-out", folds=2))
 
 
 def test_a_setting_and_a_column_of_one_name_are_told_apart() -> None:

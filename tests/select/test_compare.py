@@ -415,10 +415,12 @@ def test_ties_are_said_in_words() -> None:
     said = _said([0.8, 0.2, 0.0], [True, True, False], smoothest=1, name="error")
     assert said[:3] == [
         "a is recommended: of 3 surfaces it has the lowest loss on rows held out (held-out error 1 ± 1).",
-        "That is likely: it would be chosen in 80% of resamples of the rows; not told apart by one standard error: b.",
+        "That is likely: it would be chosen in 80% of resamples of the rows; within one standard error of it: b.",
         "The smoothest of those tied is b, for those who want a smooth map.",
     ]
-    assert said[3].startswith("± is one standard error of the mean over rows; ties go by the paired one")
+    assert said[3].startswith(
+        "± is one standard error of the mean over rows; ties are decided by that of the paired difference"
+    )
     assert "smoothest" not in " ".join(_said([0.8, 0.2, 0.0], [True, True, False]))
     verdict = verdicts.Verdict(np.array([1.0, 1.1, 2.0]), np.ones(3), 1, np.full(3, True), np.full(3, 1 / 3), 1)
     balanced = wording.reasons(THREE, {"failure": [""] * 3}, verdict, "elbow")[0]
@@ -784,7 +786,7 @@ def test_endless_roughness_is_not_printed_as_a_number(found: Comparison) -> None
     words = str(replace(found, table={**found.table, "roughness": np.array([4e99, 1.0, np.nan])}))
     assert ">1e+06" in words
     assert "e+99" not in words
-    assert "roughness above 1e+06 is not told apart" in words
+    assert "roughness above 1e+06 is not compared further" in words
 
 
 def test_notebooks_show_it_as_a_table(found: Comparison) -> None:
@@ -805,13 +807,13 @@ def test_notebooks_show_it_as_a_table(found: Comparison) -> None:
     assert page.findtext("table/caption") == printed[0]
 
 
-@pytest.mark.parametrize(("share", "words"), [(0.95, "sure as far as"), (0.7, "likely"), (0.52, "close call")])
+@pytest.mark.parametrize(("share", "words"), [(0.95, "certain for these rows"), (0.7, "likely"), (0.52, "close call")])
 @pytest.mark.parametrize("tie", [False, True])
 def test_how_sure_it_is(share: float, words: str, tie: bool) -> None:
     """Nothing is sure while another is tied, and a close call is never said to be far from all others."""
     said = _said([share, 1 - share, 0.0], [True, tie, False])[1]
     assert ("likely" if tie and share == 0.95 else words) in said
-    assert ("not told apart by one standard error: b" in said) == tie
+    assert ("within one standard error of it: b" in said) == tie
     assert ("every other one is more than one standard error away" in said) == (not tie and share > 0.6)
     assert (", b in 48%" in said) == (share == 0.52)
 
@@ -840,9 +842,9 @@ def test_of_many_rows_some_take_part_and_all_are_fitted_to() -> None:
         X[np.random.default_rng(0).permutation(len(X))], {"plane": PCA(1)}, n_components=1, folds=2, max_rows=40
     )
     np.testing.assert_allclose(other.table["error"], some.table["error"])
-    assert "40 of 90 rows took part (max_rows)" in other.reason
+    assert "40 of 90 rows were compared (max_rows)" in other.reason
     everything = compare(X, {"plane": PCA(1)}, n_components=1, folds=2, max_rows=None)
-    assert "took part" not in everything.reason
+    assert "were compared (max_rows)" not in everything.reason
     assert everything.table["error"][0] != other.table["error"][0]
 
 
@@ -950,9 +952,9 @@ def test_rows_with_gaps_are_judged_by_what_they_have() -> None:
     found = compare(holes, [GTM(1, nodes=8, basis=4, max_iter=5, tol=0), PCA(1)], n_components=1, folds=3)
     assert not any(found.table["failure"])
     count = np.sum(~np.isnan(holes), axis=1)
-    assert f"{np.sum((count > 1) & (count < 4))} of 90 rows have gaps" in str(found)
-    assert "Methods that take no gaps (PCA) are fitted to complete rows only" in str(found)
-    assert f"{np.sum(count == 1)} of 90 rows took no part in judging: they have 1 cell or fewer" in str(found)
+    assert f"{np.sum((count > 1) & (count < 4))} of 90 rows have missing cells" in str(found)
+    assert "Methods that need every cell (PCA) are fitted to complete rows only" in str(found)
+    assert f"{np.sum(count == 1)} of 90 rows were not judged: they have 1 known cell or fewer" in str(found)
     # By hand: a fold's errors of rows with gaps are those of projection_error.
     rows = holes[count > 1]
     fold = np.arange(len(rows)) % 3

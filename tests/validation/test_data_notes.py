@@ -58,3 +58,11 @@ def test_separate_groups_are_counted_and_lone_rows_are_none():
     assert "2 separate groups (67%, 33%)" in str(groups_note(np.vstack([one, other])))
     assert groups_note(datasets.make_spiral(300, rng=0).X) is None
     assert groups_note(datasets.make_swiss_roll(300, rng=0).X) is None
+
+
+@pytest.mark.parametrize(
+    "names", [["X_pca 1", "X_pca 2"], ["X_scVI 1", "X_scVI 2"], ["PC1", "PC2"], ["400", "410.5"], ["a (mm)", "b (mm)"]]
+)
+def test_columns_in_one_unit_need_no_scaling(names):
+    assert spreads_note(np.array([1.0, 50.0]), names) is None
+    assert spreads_note(np.array([1.0, 50.0]), ["a", "b"]) is not None

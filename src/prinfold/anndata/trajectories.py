@@ -252,7 +252,7 @@ def graph_for_scfates(model: Any, rows: FloatArray, found: Trajectory, use_rep: 
         "pp_info": pandas.DataFrame({"PP": np.arange(len(Z)), "time": times, "seg": node_seg.astype(str)}),
         "pp_seg": pandas.DataFrame(
             {"n": names, "from": [a for a, _ in segments], "to": [b for _, b in segments], "d": span},
-            index=[str(s + 1) for s in range(len(segments))],
+            index=np.arange(1, len(segments) + 1),  # scFates looks segments up by number
         ),
         "milestones": {
             name: int(rooted.graph.distances(z[None], Z)[0].argmin())

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 from prinfold.base.checkpoint import Checkpoint
 from prinfold.base.dask_samples import fit_to_sample
 from prinfold.loops import Iteration
+from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.dask_verbs import is_dask
 
@@ -48,8 +49,10 @@ def fit_method(method: F) -> F:
 
     @wraps(method)
     def fit(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        if not is_dask(X) or self._takes_blocks:
+        if not is_dask(X):
             return held(self, X, *args, **options)
+        if self._takes_blocks:
+            return held(self, Blocks(X), *args, **options)
         given = dict(zip(names, args, strict=False)) | options
         return fit_to_sample(self, X, partial(held, self), {name: each for name, each in given.items() if name != "y"})
 

@@ -36,7 +36,7 @@ from prinfold.latent.occupied import has_open_corners, occupied_region
 from prinfold.loops import Listeners, Outcome, StopReason, progress_for
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
-from prinfold.validation.tables import check_latent, check_table, forget, has_gaps
+from prinfold.validation.tables import check_latent, check_table, has_gaps
 
 
 @gate_verbs
@@ -356,11 +356,12 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         callbacks: bool = True,
     ) -> Outcome[Any]:
         """Run a training loop with progress, and with callbacks unless they are to hear of another one."""
-        each: list[Any] = progress_for(int(self.verbose), type(self).__name__)
-        heard = getattr(self, "_skl_callbacks", ()) if callbacks else ()
+        each: list[Any] = progress_for(int(self.verbose), type(self).__name__) if self.verbose else []
+        heard, log = getattr(self, "_skl_callbacks", ()) if callbacks else (), None
         if heard:
             each += forward_to_callbacks(self, table, self.max_iter, attributes)
-        listeners = Listeners(tuple(each), open_log(heard, self, table))
+            log = open_log(heard, self, table)
+        listeners = Listeners(tuple(each), log)
         outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=listeners)
         for listener in each:
             listener.close(str(outcome.reason))
@@ -389,10 +390,6 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             coarser = Advice("tol", words=f"raise {{}} (now {self.tol:g})")
             return [(Message(self.stop_reason_.plain, more, coarser), ConvergenceWarning)]
         return []
-
-    def _forget(self) -> None:
-        """Delete the attributes of an earlier fit, so that a fit that fails leaves no mixture of the two."""
-        forget(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "latent_")

@@ -126,7 +126,7 @@ def _middle_of_marked_rows(mask: FloatArray, table: FloatArray) -> FloatArray:
             f"root must be a mask with one entry for each of the {len(table)} rows; got shape {mask.shape}"
         )
     if not mask.any():
-        raise InvalidDataError("root is a mask that marks no row. Mark the rows that time is to begin near")
+        raise InvalidDataError("root is a mask that marks no row. Mark the rows near which time should start")
     return middle_row(np.asarray(table[mask], dtype=np.float64))
 
 

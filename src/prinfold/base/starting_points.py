@@ -15,7 +15,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.latent import LatentSpace
-from prinfold.rows.rows import Rows, Selection, as_rows, blas_on_one_thread, dense, sum_blocks
+from prinfold.rows.rows import Rows, Selection, as_rows, dense, sum_blocks
 
 _SPECTRAL_ROWS = 2000
 """Rows that a spectral embedding sees at most: its cost grows with their square or cube."""
@@ -85,26 +85,18 @@ def _double_block(rows: Rows, part: slice) -> FloatArray:
     return rows.block(part).astype(np.float64, copy=False)
 
 
-def smallest_noise(rows: Rows, relative: float) -> float:
-    """The least noise variance: a share of the mean variance of a column, but not below rounding in the data.
+def smallest_noises(rows: Rows, variances: FloatArray, relative: float) -> tuple[float, FloatArray]:
+    """The least noise variance of all columns together, and (D,) of each: a share of ``variances``, those of the rows.
 
-    A number near v is stored to within v·eps, which scatters it by v·eps/√12. Columns that do not vary are
-    stored without error as far as anyone can tell.
+    It is not below rounding in the data: a number near v is stored to within v·eps, which scatters it by v·eps/√12.
+    Columns that do not vary are stored without error as far as anyone can tell, and take the noise of all together.
     """
-    spread, kind = column_variances(rows), np.finfo(rows.table.dtype)
-    return float(max(relative * spread.mean(), _rounding_variance(rows, spread).mean(), kind.tiny * 1e8))
-
-
-def smallest_noises(rows: Rows, relative: float) -> FloatArray:
-    """(D,) the least noise variance of each column; a constant column takes that of all columns together."""
-    spread, overall = column_variances(rows), smallest_noise(rows, relative)
-    own = np.maximum(relative * spread, _rounding_variance(rows, spread))
-    return np.where(spread > 0, np.maximum(own, float(np.finfo(rows.table.dtype).tiny) * 1e8), overall)
-
-
-def _rounding_variance(rows: Rows, spread: FloatArray) -> FloatArray:
-    eps = np.finfo(rows.table.dtype).eps
-    return np.where(spread > 0, np.square(eps * rows.offset) / 12.0, 0.0)
+    kind = np.finfo(rows.table.dtype)
+    least = float(kind.tiny) * 1e8
+    rounding = np.where(variances > 0, np.square(kind.eps * rows.offset) / 12.0, 0.0)
+    overall = float(max(relative * variances.mean(), rounding.mean(), least))
+    own = np.maximum(np.maximum(relative * variances, rounding), least)
+    return overall, np.where(variances > 0, own, overall)
 
 
 def _column_squares(rows: Rows, part: slice) -> FloatArray:
@@ -171,15 +163,14 @@ def _leading_eigenpairs(A: Any, rank: int) -> tuple[FloatArray, FloatArray]:
     Of a large one by Lanczos' method, which takes a few dozen products where the whole decomposition takes thousands.
     """
     n = A.shape[0]
-    with blas_on_one_thread():  # on a machine that others use more threads take many times as long
-        if n > _LANCZOS_SIZE and rank < n // 8:
-            try:
-                values, vectors = eigsh(A, rank, v0=np.random.default_rng(0).standard_normal(n))
-                return values[::-1], vectors[:, ::-1]
-            except ArpackError:  # nothing varies, or directions cannot be told apart
-                pass
-        whole = A if isinstance(A, np.ndarray) else A @ np.eye(n)
-        values, vectors = eigh(whole, subset_by_index=[n - rank, n - 1])
+    if n > _LANCZOS_SIZE and rank < n // 8:
+        try:
+            values, vectors = eigsh(A, rank, v0=np.random.default_rng(0).standard_normal(n))
+            return values[::-1], vectors[:, ::-1]
+        except ArpackError:  # nothing varies, or directions cannot be told apart
+            pass
+    whole = A if isinstance(A, np.ndarray) else A @ np.eye(n)
+    values, vectors = eigh(whole, subset_by_index=[n - rank, n - 1])
     return values[::-1], vectors[:, ::-1]
 
 
@@ -230,7 +221,7 @@ def spectral_placements(
     Rows are taken from the sorted unique rows, so that neither their order nor repeats matter.
     """
     unique, weight = distinct_rows(rows, rng)
-    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    n_embedded = latent.n_embedded
     if len(unique) < n_embedded + 2:
         raise InvalidDataError(
             Message(

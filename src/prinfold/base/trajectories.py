@@ -35,6 +35,7 @@ from prinfold.base.roots import (
 from prinfold.exceptions import Advice, DegenerateWarning, Message, StructureWarning, import_optional, warn_caller
 from prinfold.geometry.projection import Projection
 from prinfold.latent.branch_graph import BranchGraph, Milestones, RootedGraph
+from prinfold.loops import Meter
 from prinfold.numerics.distances import squared_distances
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.settings import as_generator, check_setting, nothing, real, refits
@@ -225,8 +226,7 @@ class TrajectoryVerbs:
         found = self._network().distances(A, B)
         if np.isinf(found).any():
             warn_caller(
-                "some rows lie in different components of the graph, between which no way leads: their distance is "
-                "infinite",
+                "some rows lie in components of the graph that are not connected: their distance is infinite",
                 StructureWarning,
             )
         return found
@@ -323,13 +323,15 @@ class TrajectoryVerbs:
         graph, points = self._network(), self._place_points()
         forks = np.flatnonzero(graph.degrees > 2)
         times, again = np.empty((n, len(table))), np.zeros((n, len(forks)))
-        for i, drawn in enumerate(draw_weights(own, n, rng)):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that a fit of rows drawn anew is doubtful is what is asked
-                model = self._fit_again(table, drawn)
-            times[i] = self._times_in(model, table)
-            other = model._place_points()[model._network().degrees > 2]
-            again[i] = found_forks(graph, forks, points, other)
+        with Meter("Fitting bootstrap samples", n) as meter:
+            for i, drawn in enumerate(draw_weights(own, n, rng)):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # that a fit of rows drawn anew is doubtful is what is asked
+                    model = self._fit_again(table, drawn)
+                times[i] = self._times_in(model, table)
+                other = model._place_points()[model._network().degrees > 2]
+                again[i] = found_forks(graph, forks, points, other)
+                meter.tell(i + 1)
         return BootstrapTimes(times, forks, again.mean(axis=0))
 
     def _times_in(self, model: Any, table: FloatArray) -> FloatArray:
@@ -341,7 +343,7 @@ class TrajectoryVerbs:
 
     def _warn_without_root(self) -> None:
         if self.root is None:
-            words = "no root was given, so that time begins at the denser end of the longest way, and may run backwards"
+            words = "no root was given: time starts at the denser end of the longest path, and may run backwards"
             advice = Advice("root", words="give {}= a row, a mask of rows or a score"), "see suggest_root"
             warn_caller(Message(words, *advice), DegenerateWarning)
 
@@ -351,9 +353,8 @@ def _warn_of_rows_without_lineage(rooted: RootedGraph, Z: FloatArray) -> None:
     count = int((~rooted.on_lineages(Z).any(axis=1)).sum())
     if count:
         words = (
-            f"{count} of {len(Z)} rows lie on no lineage: branches form a loop, and lineages are the shortest ways "
-            "from the root to each leaf, which leave out the other way round it. Take branch and branch_probabilities "
-            "there"
+            f"{count} of {len(Z)} rows lie on no lineage: branches form a loop, and lineages are the shortest paths "
+            "from the root to each leaf, which use one side of it only. Use branch and branch_probabilities there"
         )
         warn_caller(words, StructureWarning)
 

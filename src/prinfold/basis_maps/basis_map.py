@@ -1,7 +1,7 @@
 """Maps from latent space to data space, linear in their weights: y(z) = φ(z) W.
 
 A map has five verbs: ``point`` and ``jacobian`` anywhere in latent space, ``solve`` for the weights that
-fit weighted targets at the nodes, ``fit`` for the weights that fit targets anywhere, and ``roughness``,
+fit weighted targets at the nodes, ``regress`` for the weights that fit targets anywhere, and ``roughness``,
 the squared norm that a penalty multiplies.
 """
 
@@ -145,9 +145,10 @@ class BasisMap:
             new[:, chosen] = self.solve(column[:-1], moment[:, chosen], float(column[-1]), weights[:, chosen])
         return new
 
-    def fit(self, Z: FloatArray, target: FloatArray, strength: float, weight: FloatArray | None = None) -> FloatArray:
-        """Ridge regression of ``target`` (n, D) on the basis functions at Z."""
-        Phi = self.basis.features(Z)
+    def regress(
+        self, Phi: FloatArray, target: FloatArray, strength: float, weight: FloatArray | None = None
+    ) -> FloatArray:
+        """Ridge regression of ``target`` (n, D) on the basis functions Φ (n, M) at some places."""
         weighted = Phi if weight is None else Phi * weight[:, None]
         return self._normal_equations(weighted.T @ Phi, weighted.T @ target, strength)
 

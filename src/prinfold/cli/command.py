@@ -86,8 +86,10 @@ def run_command(command: Command, options: argparse.Namespace) -> int:
     """Run a command and return its exit code; an error is printed in one line."""
     if sys.stdout is None:  # closed by who called us (`>&-`): the next file that is opened would take its place
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    from prinfold.loops import muted
+
     try:
-        with _termination_as_interrupt():
+        with _termination_as_interrupt(), muted(_is_quiet(options)):
             code = command.run(options)
         sys.stdout.flush()
         return code
@@ -99,6 +101,10 @@ def run_command(command: Command, options: argparse.Namespace) -> int:
             traceback.print_exc()
         words, code = _describe_error(error)
         return complain(words, code, options.command, json=bool(getattr(options, "json", False)))
+
+
+def _is_quiet(options: argparse.Namespace) -> bool:
+    return bool(getattr(options, "quiet", False) or getattr(options, "json", False))
 
 
 @contextmanager

@@ -124,7 +124,8 @@ def _rows_to_compare(cells: ChosenCells, options: argparse.Namespace, scaling: s
         worst = cells.names[int(cells.missing.sum(axis=0).argmax())]
         raise InvalidDataError(
             f"{quantity(whole, 'row')} of {cells.table.path} {'has' if whole == 1 else 'have'} every cell, "
-            f"too few to compare methods in {options.folds} folds; most gaps are in {worst!r}, which --drop leaves out"
+            f"too few to compare methods in {options.folds} folds; most missing cells are in {worst!r}, "
+            "which --drop leaves out"
         )
     if policy != options.missing:
         notes = [f"{each}, and whitening needs every cell" for each in notes]

@@ -54,7 +54,7 @@ def _demo(options: argparse.Namespace) -> int:
 
     out: Path = options.out
     if out == STANDARD:
-        raise WrongCallError("--out - is standard output, and what comes of this is a folder; name one")
+        raise WrongCallError("--out - is standard output, but the demo writes a folder; name one")
     _make_folder(out)
     check_folder(out, list(_FILES), "--out", force=options.force)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from prinfold._typing import FloatArray
 from prinfold.cli.usage import WrongCallError, did_you_mean
 from prinfold.exceptions import InvalidDataError, join_names
 from prinfold.methods import METHODS, manifolds
-from prinfold.validation.data_notes import unlike_spreads
+from prinfold.validation.data_notes import one_unit, unlike_spreads
 
 _HUGE_NUMBER = 1e150
 """Numbers beyond it have no squares."""
@@ -140,9 +139,9 @@ def choose_scaling(
     if asked is not None:
         return asked, "as asked for"
     if matrix is None:
-        return "raw", "columns of several kinds have noises of their own"
+        return "raw", "each kind of column has its own noise model"
     if embedding:
-        return "raw", "the columns are an embedding, whose spreads are its own"
+        return "raw", "the columns are an embedding, whose scales are meaningful"
     spreads = np.nanstd(matrix, axis=0)
     there = np.flatnonzero(spreads > 0)
     if len(there) < 2:
@@ -150,35 +149,11 @@ def choose_scaling(
     found = unlike_spreads(spreads)
     if found is None:
         return "raw", "the columns have similar standard deviations"
-    shared = _one_unit(names)
+    shared = one_unit(names)
     if shared is not None:
         return "raw", shared
     wide, narrow = names[found.widest], names[found.narrow]
     return "standardize", f"the standard deviation of {wide} is {found.ratio:.3g} times that of {narrow}"
-
-
-_COMPONENTS = re.compile(r"(x[_ ]?)?(pca?|principal component|component|latent)[_ ]?\d+", re.IGNORECASE)
-_UNIT = re.compile(r"[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$")
-
-
-def _one_unit(names: Sequence[str]) -> str | None:
-    """Why columns are in one unit, as far as their names tell: components, positions on a scale, a unit in brackets."""
-    if all(_COMPONENTS.fullmatch(name.strip()) for name in names):
-        return "the columns are components, whose standard deviations are meant to differ"
-    if all(_is_number(name) for name in names):
-        return "the names of the columns are numbers, as in a spectrum or a series in one unit"
-    units = {found.group(1) if (found := _UNIT.search(name)) else None for name in names}
-    if len(units) == 1 and None not in units:
-        return f"all columns are in {units.pop()}"
-    return None
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:

@@ -23,8 +23,8 @@ from prinfold.validation.named_block import NamedBlock
 _FEWEST_ROWS = 30
 
 _ONE_COLUMN = (
-    "1 column varies: there is nothing to lay a surface through. What is fitted is a curve along that column itself, "
-    "which puts the rows in order and says no more than the column does; take more columns for a map"
+    "only 1 column varies, so that there is no surface to fit. The result is a curve along that column, which only "
+    "puts the rows in order; use more columns for a map"
 )
 
 
@@ -151,7 +151,9 @@ def make_plan(
         notes.append(_ONE_COLUMN)
     elif options.dimensions is None and width <= 2 and model.get_params().get("n_components") == 1:
         few = "no column varies" if not width else f"{quantity(width, 'column')} {'varies' if width == 1 else 'vary'}"
-        notes.append(f"{few}: a surface of 1 dimension, since one of two would leave nothing out; see --dimensions")
+        notes.append(
+            f"{few}: the surface has 1 dimension, because one of 2 would fit any rows exactly; see --dimensions"
+        )
     blocks = _blocks(cells, model, scaling, options)
     return FitPlan(cells, index, model, scaling, why, (*_notes_on_rows(table, blocks), *notes), blocks)
 
@@ -171,10 +173,10 @@ def _notes_on_rows(table: FileTable, blocks: Any) -> list[str]:
     """Notes for tables of which not all rows were read at once."""
     if table.whole is None:
         return []
-    some = f"{len(table)} of {table.whole} rows, drawn by --seed"
+    some = f"{len(table)} of {table.whole} rows, drawn at random (--seed)"
     if blocks is None:
-        return [f"the fit is to {some}; --sample N takes another number"]
-    return [f"the table is read block by block, once for each iteration; columns and scaling go by {some}"]
+        return [f"the fit uses {some}; --sample N sets the number"]
+    return [f"the table is read block by block, once for each iteration; columns and scaling are chosen from {some}"]
 
 
 def _varying(cells: ChosenCells) -> int:

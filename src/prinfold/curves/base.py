@@ -34,6 +34,7 @@ from prinfold.loops import Last, Listeners, Outcome, run_fixed_point
 from prinfold.numerics.polylines import nearest_on_polyline
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, flag, integer, real
+from prinfold.validation.tables import forget
 
 _COLLAPSED_SHARE = 0.01
 """Length of a curve, in units of the spread of the rows, below which it is a point."""
@@ -99,7 +100,7 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
         self
         """
         check_parameters(self, self._constraints)
-        self._forget()
+        forget(self)
         table, unique, offset, centered = centered_rows(self, X, sample_weight)
         weight, told = unique.weight, Root(None, None) if self.root is None else read_root(self.root, table)
         if len(centered) > 1:

@@ -13,6 +13,7 @@ from prinfold.explorer.notebooks import widget
 from prinfold.explorer.packing import asset, fill_page, script
 from prinfold.explorer.payload import payload_of
 from prinfold.files.atomic import check_target, readable, write_text
+from prinfold.loops import while_working
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 __all__ = ["Page", "explore", "script", "widget"]
@@ -65,6 +66,7 @@ def page_target(path: str | os.PathLike[str] | None, example: str) -> Path | Non
     return None if path is None else Path(path)
 
 
+@while_working("Making the page")
 @fill_parameter_docs
 def explore(
     model: Any,

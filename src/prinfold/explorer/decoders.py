@@ -22,7 +22,7 @@ from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import Advice, Message, UnsupportedInputError
 from prinfold.explorer.sampling import sample_map, sentence
-from prinfold.gtm.mixed.column_kinds import KINDS
+from prinfold.gtm.mixed.exponential_families import KINDS
 from prinfold.latent import Cloud, LatentSpace
 from prinfold.latent.arc_length_curves import Strands
 from prinfold.latent.drawing import KernelContour

@@ -8,46 +8,46 @@ others (Liu & Xie 2020, Journal of the American Statistical Association 115).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.stats import f as f_distribution
 from scipy.stats import false_discovery_control
-from sklearn.base import clone
-from sklearn.decomposition import PCA
 
 from prinfold._typing import BoolArray, FloatArray, IntArray, RandomState
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, shown
+from prinfold.expression.count_tests import (
+    COUNTS_PER_COEFFICIENT,
+    FEWEST_CELLS,
+    f_tests_of_counts,
+    f_tests_of_sides,
+    f_tests_of_values,
+    fitted_means,
+    relative_totals,
+    untested,
+)
+from prinfold.expression.lineages import (
+    Recipe,
+    as_lineages,
+    call_recipe,
+    cells_after_fork,
+    cells_of,
+    check_times,
+    longest_lineage,
+    matching_lineage,
+)
 from prinfold.expression.spline_models import (
-    FTests,
     design_of,
     estimate_dispersions,
-    f_tests,
     fit_splines,
     natural_spline,
 )
 from prinfold.expression.thinning import thin_counts
-from prinfold.trees.estimator import PrincipalTree
+from prinfold.loops import while_working
 from prinfold.validation.settings import as_generator, check_setting, integer
 from prinfold.validation.tables import as_numbers
-
-_ON_LINEAGE = 0.5
-"""Weight of a lineage from which on a cell belongs to it."""
-
-_STABLE_SHARE = 0.5
-"""Share of the genes, those that change least along time, by which the sizes of cells are told."""
-
-_FEWEST_CELLS = 30
-"""Cells below which a lineage is not tested."""
-
-_COUNTS_PER_COEFFICIENT = 10
-"""Counts for each coefficient of a gene's spline below which it is not tested.
-
-Of null genes, Poisson or with dispersions up to 2, in 200 to 1500 cells, 5 % had p < 0.05 at 10 counts for each
-coefficient, 8 % at 4, 17 % at 2 and 42 % at 1.
-"""
 
 _MOST_P = 0.99
 """P-value at which larger ones are cut before two are combined: Cauchy's score of 1 is minus infinity, and would erase
@@ -100,43 +100,7 @@ class GeneTests:
     note: str = ""
 
 
-class Lineages(NamedTuple):
-    """Times (n,) and weights (n, L) of lineages; what a recipe returns may be any object with these two names."""
-
-    pseudotime: FloatArray
-    lineage_weights: FloatArray
-
-
-Recipe = Callable[[FloatArray], Any]
-"""From counts (n, G) to a trajectory: an object with ``pseudotime`` and ``lineage_weights``, or an array of times."""
-
-
-@dataclass(frozen=True)
-class TreeOfCounts:
-    """A recipe from counts to a trajectory: sizes, logarithms, principal components, and a tree with a root.
-
-    Parameters
-    ----------
-    root : int, mask or score
-        Where time begins, as ``root=`` of :class:`~prinfold.PrincipalTree`. It is told by cells, not by values.
-    n_components : int, default=20
-        Principal components.
-    model : estimator, default=None
-        A tree, ridge or curve of other settings, of which copies are fitted; None is ``PrincipalTree()``.
-    """
-
-    root: Any
-    n_components: int = 20
-    model: Any = None
-
-    def __call__(self, counts: FloatArray) -> Any:
-        """The trajectory of cells by their counts (n, G)."""
-        levels = np.log1p(counts / _totals(counts)[:, None] * np.median(counts.sum(axis=1)))
-        rows = PCA(min(self.n_components, *counts.shape), random_state=0).fit_transform(levels)
-        model = PrincipalTree() if self.model is None else clone(self.model)
-        return model.set_params(root=self.root).fit(rows).trajectory(rows)
-
-
+@while_working("Testing the genes")
 def association(
     counts: Any,
     recipe: Recipe | None = None,
@@ -182,26 +146,27 @@ def association(
     if (recipe is None) == (pseudotime is None):
         raise InvalidParameterError("give either a recipe, which finds times from counts, or pseudotime from elsewhere")
     if pseudotime is not None:
-        times = _check_times(pseudotime, len(table))
+        times = check_times(pseudotime, len(table))
         cells = _check_cells(np.ones(len(table), dtype=bool), times)
-        tests = (_test_counts if whole else _test_values)(table, times, cells, df)
+        tests = (f_tests_of_counts if whole else f_tests_of_values)(table, times, cells, df)
         p_value = np.where(np.isnan(tests.p_value), 1.0, tests.p_value)
         made = _result(labels, p_value, table, times, cells, df, whole)
         return replace(made, note=_untested_note([tests.p_value]))
-    found = _as_lineages(_call(recipe, table), len(table))
-    cells = _check_cells(_cells_of(found, _longest(found) if lineage is None else lineage), found.pseudotime)
+    found = as_lineages(call_recipe(recipe, table), len(table))
+    cells = _check_cells(cells_of(found, longest_lineage(found) if lineage is None else lineage), found.pseudotime)
     if not whole:
         nothing = np.full(table.shape[1], np.nan)
         return _result(labels, nothing, table, found.pseudotime, cells, df, whole)
     p_values = []
     for tree, tested in _halves(table, found.pseudotime, cells, df, random_state):
-        half = _as_lineages(_call(recipe, tree), len(table))
-        here = _cells_of(half, _match(half, cells))
-        p_values.append(_test_counts(tested, half.pseudotime, here, df, stable_of=tree).p_value)
+        half = as_lineages(call_recipe(recipe, tree), len(table))
+        here = cells_of(half, matching_lineage(half, cells))
+        p_values.append(f_tests_of_counts(tested, half.pseudotime, here, df, stable_of=tree).p_value)
     made = _result(labels, combine_p_values(np.array(p_values)), table, found.pseudotime, cells, df, whole)
     return replace(made, note=_untested_note(p_values))
 
 
+@while_working("Testing the genes")
 def fork_difference(
     counts: Any,
     recipe: Recipe,
@@ -241,26 +206,27 @@ def fork_difference(
     labels = _check_names(names, table.shape[1])
     if len(set(lineages)) != 2:
         raise InvalidParameterError(f"lineages must be two different numbers, those that are compared; got {lineages}")
-    found = _as_lineages(_call(recipe, table), len(table))
-    after = _check_cells(_after_fork(found, *lineages), found.pseudotime)
-    groups = np.array([_cells_of(found, number) & after for number in lineages])
+    found = as_lineages(call_recipe(recipe, table), len(table))
+    after = _check_cells(cells_after_fork(found, *lineages), found.pseudotime)
+    groups = np.array([cells_of(found, number) & after for number in lineages])
     p_value, parts = np.full(table.shape[1], np.nan), list[FloatArray]()
     if whole:
         for tree, tested in _halves(table, found.pseudotime, after, df, random_state):
-            half = _as_lineages(_call(recipe, tree), len(table))
-            pair = [_match(half, _cells_of(found, number)) for number in lineages]
+            half = as_lineages(call_recipe(recipe, tree), len(table))
+            pair = [matching_lineage(half, cells_of(found, number)) for number in lineages]
             if pair[0] == pair[1]:  # this half has no such fork
-                parts.append(_untested(table.shape[1]).p_value)
+                parts.append(untested(table.shape[1]).p_value)
                 continue
-            parted = _after_fork(half, *pair)
-            sides = np.array([_cells_of(half, number) & parted for number in pair])
-            parts.append(_test_sides(tested, half.pseudotime, sides, df, tree).p_value)
+            parted = cells_after_fork(half, *pair)
+            sides = np.array([cells_of(half, number) & parted for number in pair])
+            parts.append(f_tests_of_sides(tested, half.pseudotime, sides, df, tree).p_value)
         p_value = combine_p_values(np.array(parts))
     made = _result(labels, p_value, table, found.pseudotime, after, df, whole)
     note = made.note or _untested_note(parts)
     return replace(made, effect=_largest_difference(table, found.pseudotime, groups, df, whole), note=note)
 
 
+@while_working("Testing the genes")
 def condition_difference(
     counts: Any, pseudotime: Any, condition: Any, sample: Any, *, names: Sequence[str] | None = None
 ) -> GeneTests:
@@ -293,7 +259,7 @@ def condition_difference(
     table, whole = _check_counts(counts)
     if not whole:
         raise InvalidDataError("conditions are compared by raw counts; these numbers are not whole or below zero")
-    labels, times = _check_names(names, table.shape[1]), _check_times(pseudotime, len(table))
+    labels, times = _check_names(names, table.shape[1]), check_times(pseudotime, len(table))
     groups, members = _check_samples(np.asarray(condition), np.asarray(sample), len(table))
     part, note = _shared_parts(times, members)
     first = groups == groups.min()
@@ -323,114 +289,15 @@ def combine_p_values(p_values: FloatArray) -> FloatArray:
     return np.asarray(np.where(tested.any(axis=0), np.arctan2(1.0, mean) / np.pi, 1.0))
 
 
-def size_factors(counts: FloatArray, change: FloatArray) -> FloatArray:
-    """(n,) sizes of cells, of mean 1: totals of the half of the genes whose fitted mean changes least (G,).
-
-    Totals of all genes would make those that stay the same fall where others rise.
-    """
-    order = np.argsort(change, kind="stable")
-    return _totals(counts[:, order[: int(np.ceil(_STABLE_SHARE * len(order)))]], counts)
-
-
-# ---------------------------------------------------------------------------------------------------- plumbing
-
-
-def _totals(counts: FloatArray, every: FloatArray | None = None) -> FloatArray:
-    """(n,) totals over their mean; cells of which no chosen gene is seen take a part of the total of ``every`` gene."""
-    total = counts.sum(axis=1)
-    if every is not None:
-        share = total.sum() / max(every.sum(), 1.0)
-        total = np.where(total > 0, total, share * every.sum(axis=1))
-    mean = float(total.mean())
-    return np.asarray(np.maximum(total, 0.05 * mean) / mean) if mean > 0 else np.ones(len(total))
-
-
 def _halves(
     table: FloatArray, times: FloatArray, cells: BoolArray, df: int, random_state: RandomState
 ) -> list[tuple[FloatArray, FloatArray]]:
     """The two halves of thinned counts, each with the other: one for a trajectory, one for tests."""
-    size = _totals(table)
+    size = relative_totals(table)
     design = design_of(natural_spline(times[cells], df), times[cells])
     dispersion = estimate_dispersions(table[cells], design, size[cells])
     one, other = thin_counts(table, dispersion, as_generator(random_state))
     return [(one, other), (other, one)]
-
-
-def _test_counts(
-    table: FloatArray, times: FloatArray, cells: BoolArray, df: int, stable_of: FloatArray | None = None
-) -> FTests:
-    """F tests of genes along the times of some cells; ``stable_of`` are counts that tell which genes are stable."""
-    t, n = times[cells], int(cells.sum())
-    if n < _FEWEST_CELLS or len(np.unique(t)) < 2:
-        return _untested(table.shape[1])
-    design, one = design_of(natural_spline(t, df), t), np.ones((n, 1))
-    size = _sizes(table[cells], table[cells] if stable_of is None else stable_of[cells], design)
-    phi = estimate_dispersions(table[cells], design, size)
-    full, null = (fit_splines(table[cells], each, size, phi) for each in (design, one))
-    tests = f_tests(full, null, n, design.shape[1], 1)
-    return _of_seen(tests, table[cells].sum(axis=0), design.shape[1])
-
-
-def _untested(n_genes: int) -> FTests:
-    """No tests: NaN for each gene."""
-    return FTests(np.full(n_genes, np.nan), np.full(n_genes, np.nan))
-
-
-def _of_seen(tests: FTests, counts: FloatArray, n_coefficients: int) -> FTests:
-    """Tests of the genes that have counts (G,) enough for the F distribution to hold, NaN for the others."""
-    seen = counts >= _COUNTS_PER_COEFFICIENT * n_coefficients
-    return FTests(np.where(seen, tests.statistic, np.nan), np.where(seen, tests.p_value, np.nan))
-
-
-def _sizes(table: FloatArray, other: FloatArray, design: FloatArray) -> FloatArray:
-    """(n,) sizes of cells by the genes whose mean, fitted to ``other`` counts, changes least.
-
-    Means of genes that are hardly seen are fitted badly, so that these change and do not count.
-    """
-    fits = fit_splines(other, design, _totals(other), np.zeros(other.shape[1]))
-    return size_factors(table, np.var(design @ fits.coefficients, axis=0))
-
-
-def _test_sides(table: FloatArray, times: FloatArray, sides: BoolArray, df: int, stable_of: FloatArray) -> FTests:
-    """F tests of a spline for each of two sides against one for both."""
-    cells = sides.any(axis=0)
-    t, n = times[cells], int(cells.sum())
-    if min(sides.sum(axis=1)) < _FEWEST_CELLS:
-        return _untested(table.shape[1])
-    null = design_of(natural_spline(t, df), t)
-    full = np.hstack([null, null * (sides[0, cells] - 0.5)[:, None]])
-    size = _sizes(table[cells], stable_of[cells], full)
-    phi = estimate_dispersions(table[cells], full, size)
-    one, two = (fit_splines(table[cells], each, size, phi) for each in (null, full))
-    free = int(np.linalg.matrix_rank(full))  # less than its columns where a side has no cells at some times
-    if free == null.shape[1]:
-        return _untested(table.shape[1])
-    # What the smaller side would have of the counts if there were no difference, twice: a gene may be off on one side.
-    expected = table[cells].sum(axis=0) * 2.0 * min(sides.sum(axis=1)) / n
-    return _of_seen(f_tests(two, one, n, free, null.shape[1]), expected, free)
-
-
-def _test_values(table: FloatArray, times: FloatArray, cells: BoolArray, df: int) -> FTests:
-    """F tests of numbers that are no counts, by least squares."""
-    t, Y = times[cells], table[cells]
-    design = design_of(natural_spline(t, df), t)
-    left = Y - design @ np.linalg.lstsq(design, Y, rcond=None)[0]
-    n, p = design.shape
-    within, total = np.square(left).sum(axis=0), np.square(Y - Y.mean(axis=0)).sum(axis=0)
-    F = np.where(within > 0, (total - within) / (p - 1) / np.where(within > 0, within / (n - p), 1.0), 0.0)
-    return FTests(F, np.asarray(f_distribution.sf(F, p - 1, n - p)))
-
-
-def _curves(table: FloatArray, times: FloatArray, cells: BoolArray, df: int, whole: bool, at: FloatArray) -> FloatArray:
-    """(G, m) fitted means of genes at times ``at`` (m,)."""
-    t = times[cells]
-    knots = natural_spline(t, df)
-    design, places = design_of(knots, t), design_of(knots, at)
-    if not whole:
-        return np.asarray((places @ np.linalg.lstsq(design, table[cells], rcond=None)[0]).T)
-    size = _sizes(table[cells], table[cells], design)
-    beta = fit_splines(table[cells], design, size, np.full(table.shape[1], 0.1)).coefficients
-    return np.asarray(np.exp(np.clip(places @ beta, -30.0, 30.0)).T)
 
 
 def _result(
@@ -443,7 +310,7 @@ def _result(
     whole: bool,
 ) -> GeneTests:
     at = np.linspace(float(times[cells].min()), float(times[cells].max()), _CURVE_PLACES)
-    level = _curves(table, times, cells, df, whole, at)
+    level = fitted_means(table, times, cells, df, whole, at)
     known = np.isfinite(p_value)
     q_value = np.where(known, 1.0, np.nan)
     if known.all():
@@ -479,7 +346,7 @@ def _untested_note(p_values: Sequence[FloatArray]) -> str:
     if never and not (len(p_values) == 2 and silent == 2):
         words.append(
             f"{never} of {missing.shape[1]} genes were seen too rarely to be tested, with fewer than "
-            f"{_COUNTS_PER_COEFFICIENT} counts for each coefficient of their splines: their p-values are 1"
+            f"{COUNTS_PER_COEFFICIENT} counts for each coefficient of their splines: their p-values are 1"
         )
     return ". ".join(words)
 
@@ -489,12 +356,12 @@ def _largest_difference(table: FloatArray, times: FloatArray, groups: BoolArray,
 
     Of numbers that are no counts, the difference where it is largest.
     """
-    if min(groups.sum(axis=1)) < _FEWEST_CELLS:
+    if min(groups.sum(axis=1)) < FEWEST_CELLS:
         return np.zeros(table.shape[1])
     low = max(times[cells].min() for cells in groups)
     high = min(times[cells].max() for cells in groups)
     at = np.linspace(low, max(high, low), _CURVE_PLACES)
-    one, other = (_curves(table, times, cells, df, whole, at) for cells in groups)
+    one, other = (fitted_means(table, times, cells, df, whole, at) for cells in groups)
     gap = np.log2(np.maximum(one, _LEAST_MEAN) / np.maximum(other, _LEAST_MEAN)) if whole else one - other
     return np.asarray(gap[np.arange(len(gap)), np.abs(gap).argmax(axis=1)])
 
@@ -527,7 +394,7 @@ def _expected_counts(table: FloatArray, times: FloatArray, first: BoolArray, kep
     that in where one has more early cells.
     """
     knots = natural_spline(times[kept], _CONDITION_DF)
-    trend, size = design_of(knots, times), _totals(table)
+    trend, size = design_of(knots, times), relative_totals(table)
     side = np.where(first, 0.5, -0.5)[:, None]
     fits = fit_splines(table[kept], np.hstack([trend, side])[kept], size[kept], np.zeros(table.shape[1]))
     return np.asarray(size[:, None] * np.exp(np.clip(trend @ fits.coefficients[:-1], -30.0, 30.0)))
@@ -551,53 +418,15 @@ def _rates_over_time(
     return found / len(shared)
 
 
-def _call(recipe: Recipe | None, counts: FloatArray) -> Any:
-    if not callable(recipe):
-        raise InvalidParameterError(f"recipe must be a function from counts to a trajectory, got {recipe!r}")
-    return recipe(counts)
-
-
-def _as_lineages(found: Any, n: int) -> Lineages:
-    """Times and weights that a recipe has returned; an array of times is one lineage of all cells."""
-    weights = getattr(found, "lineage_weights", None)
-    times = _check_times(found if weights is None else found.pseudotime, n)
-    return Lineages(times, np.ones((n, 1)) if weights is None or weights.shape[1] == 0 else np.asarray(weights))
-
-
-def _cells_of(found: Lineages, lineage: int) -> BoolArray:
-    """(n,) cells on a lineage."""
-    L = found.lineage_weights.shape[1]
-    if not integer(0, L - 1).test(lineage):
-        raise InvalidParameterError(f"lineage must be a number from 0 to {L - 1} for this trajectory, got {lineage!r}")
-    return np.asarray(found.lineage_weights[:, lineage] > _ON_LINEAGE)
-
-
-def _longest(found: Lineages) -> int:
-    """The lineage of most cells."""
-    return int((found.lineage_weights > _ON_LINEAGE).sum(axis=0).argmax())
-
-
 def _check_cells(cells: BoolArray, times: FloatArray) -> BoolArray:
     """Cells of a lineage, refused where they are too few for a test."""
     n, different = int(cells.sum()), len(np.unique(times[cells]))
-    if n < _FEWEST_CELLS or different < 2:
+    if n < FEWEST_CELLS or different < 2:
         raise InvalidDataError(
-            f"a test needs at least {_FEWEST_CELLS} cells at two or more different times, and there are {n} cells at "
+            f"a test needs at least {FEWEST_CELLS} cells at two or more different times, and there are {n} cells at "
             f"{different}. Choose another lineage, or look at the times: they may follow nothing"
         )
     return cells
-
-
-def _match(found: Lineages, cells: BoolArray) -> int:
-    """The lineage that shares most cells with those given, by Jaccard's index."""
-    own = found.lineage_weights > _ON_LINEAGE
-    both = (own & cells[:, None]).sum(axis=0) / np.maximum((own | cells[:, None]).sum(axis=0), 1)
-    return int(both.argmax())
-
-
-def _after_fork(found: Lineages, one: int, other: int) -> BoolArray:
-    """(n,) cells on one of two lineages and not on both."""
-    return np.asarray(_cells_of(found, one) ^ _cells_of(found, other))
 
 
 # ------------------------------------------------------------------------------------------------------- checks
@@ -606,18 +435,11 @@ def _after_fork(found: Lineages, one: int, other: int) -> BoolArray:
 def _check_counts(counts: Any) -> tuple[FloatArray, bool]:
     """Counts as numbers, and whether they are whole and not negative."""
     table = as_numbers("counts", counts.toarray() if hasattr(counts, "toarray") else counts)
-    if table.ndim != 2 or len(table) < _FEWEST_CELLS or table.shape[1] == 0 or not np.isfinite(table).all():
+    if table.ndim != 2 or len(table) < FEWEST_CELLS or table.shape[1] == 0 or not np.isfinite(table).all():
         raise InvalidDataError(
-            f"counts must be a finite table of at least {_FEWEST_CELLS} cells and one gene; got shape {table.shape}"
+            f"counts must be a finite table of at least {FEWEST_CELLS} cells and one gene; got shape {table.shape}"
         )
     return table, bool((table >= 0).all() and (table == np.round(table)).all())
-
-
-def _check_times(times: Any, n: int) -> FloatArray:
-    found = as_numbers("pseudotime", times)
-    if found.shape != (n,) or not np.isfinite(found).all():
-        raise InvalidDataError(f"pseudotime must have one finite number for each of the {n} cells; got {found.shape}")
-    return found
 
 
 def _check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...]:

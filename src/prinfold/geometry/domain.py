@@ -46,7 +46,7 @@ class Extent:
     dimension: int
     length: float
 
-    @property
+    @cached_property
     def n_columns(self) -> int:
         """Columns Q of a latent coordinate."""
         return len(self.lower)

@@ -16,7 +16,7 @@ _DIFFERENCE_STEP = 1e-5
 
 
 def stretch(J: FloatArray, frame: FloatArray | None = None) -> Stretch:
-    """Principal stretches of A = J·frame: factor √det(AᵀA), latent directions and their lengths, longest first.
+    """Principal stretches of A = J·frame: factor √det(AᵀA) (4.10), latent directions and lengths (4.17), longest first.
 
     J is (n, D, Q); ``frame`` (n, Q, q) holds orthonormal latent directions (default: the axes). With the
     singular values A v_i = ℓ_i u_i the factor is Πℓ_i and the directions are frame·v_i; of the two signs

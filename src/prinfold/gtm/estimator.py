@@ -20,7 +20,7 @@ from prinfold.gtm import evidence, evidence_training, partial_fit, weight_poster
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.evidence_training import first_penalty, with_evidence
-from prinfold.gtm.fitting import GivenRows, noise_attributes, plain_recipe
+from prinfold.gtm.fitting import GivenRows, choose_penalty, noise_attributes, plain_recipe
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.model_files import NOISE_PARAMETERS
 from prinfold.gtm.noise.factor_starts import with_directions
@@ -421,7 +421,7 @@ class GTM(LatentGridModel):
         noise: NoiseRecipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
         trainer = TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer
         by_evidence, needs = self.prior_precision == "evidence", needs_of(noise)
-        penalty = first_penalty(self.regularization) if by_evidence else self._given_penalty()
+        penalty = first_penalty(self.regularization) if by_evidence else choose_penalty(self)
         own: dict[str, Any] = {"attributes": gtm_attributes, "trainer": trainer}
         recipe = plain_recipe(self, noise.make, penalty, places, **(own | parts))
         if needs.directions is not None:

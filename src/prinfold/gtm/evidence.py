@@ -322,6 +322,7 @@ def check_hessian(hessian: Any) -> None:
         raise InvalidParameterError(f"hessian must be one of {', '.join(HESSIANS)}, got {hessian!r}")
 
 
+@blas_on_one_thread()
 def curvature_and_likelihood(
     model: gtm.GTMModel, rows: Rows, parameters: Parameters, hessian: str
 ) -> tuple[Curvature, float]:

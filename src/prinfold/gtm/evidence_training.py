@@ -31,7 +31,7 @@ from prinfold.gtm.noise.protocol import AnyNoise, AnyStatistics, Parameters
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.gtm.recipe import Recipe, with_start_step
 from prinfold.gtm.starts.first_parameters import Start, warm_start
-from prinfold.rows.rows import Rows, blas_on_one_thread
+from prinfold.rows.rows import Rows
 
 FIRST_STRENGTH = 0.1
 """λ = α/β to begin with, and of the plain steps before."""
@@ -112,8 +112,7 @@ class EvidenceModel(gtm.GTMModel):
     def step(self, rows: Rows, state: EvidenceState, relaxation: float = 1.0) -> EvidenceState:
         """New α and γ, an EM step with them, and the sums under its parameters; steps are not stretched."""
         penalty = self._penalty(self._estimate_prior(state), state)
-        with blas_on_one_thread():
-            proposed = self.noise.m_step(self.surface, state.statistics, penalty, state.parameters)
+        proposed = self.noise.m_step(self.surface, state.statistics, penalty, state.parameters)
         return self._e_step_with_prior(rows, proposed, penalty.strength(proposed.level) * proposed.level, state.hint)
 
     def measure(self, state: EvidenceState) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Training of every member of the GTM family: the rows that count, the job, its start, and the loop of EM.
+"""Training of every member of the GTM family: the rows that count, the job, its start, and the loop of EM (thesis 3.2).
 
 Pure functions that follow a :class:`~prinfold.gtm.recipe.Recipe`. Begin with ``fit_map``.
 """
@@ -12,13 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base.starting_points import (
-    column_variances,
-    observed_mean,
-    smallest_noise,
-    smallest_noises,
-    weighted_mean,
-)
+from prinfold.base.starting_points import column_variances, observed_mean, smallest_noises, weighted_mean
 from prinfold.basis_maps.bases import carries_prior, default_regularization
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_basis, make_latent
@@ -41,7 +35,7 @@ from prinfold.gtm.starts.first_parameters import (
 )
 from prinfold.gtm.trainers.blockwise import with_final_pass
 from prinfold.gtm.trainers.trainers import BATCH, Trainer
-from prinfold.gtm.warnings import CLOSE, MapOnRows, about_size, is_troubled, node_folds, warn_all, widest_spacing
+from prinfold.gtm.warnings import CLOSE, MapOnRows, about_size, is_troubled, node_folds, warn_all
 from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.rows import FEWEST_BLOCK_ROWS, Rows, as_rows, cut_for
@@ -83,7 +77,7 @@ def plain_recipe(
         spread=partial(column_spread, noise_floor=settings.noise_floor),
         noise=noise,
         penalty=penalty,
-        **choose_start(settings.init if places is None else places),
+        **choose_start(settings.init if places is None else places, open_basis=settings.basis is None),
         begin=initial_parameters,
         fit=fit_map,
         attributes=map_attributes,
@@ -103,34 +97,39 @@ def plain_recipe(
     return with_process(recipe, settings.basis, settings.regularization, settings.prior_precision)
 
 
-def choose_penalty(regularization: float | None, prior_precision: float | None, basis: Any) -> Penalty:
+def choose_penalty(settings: Any) -> Penalty:
     """A constant λ, or the precision α of a prior where that is given."""
+    given, prior_precision = settings.regularization, settings.prior_precision
     if prior_precision is None:
-        return ConstantPenalty(default_regularization(basis) if regularization is None else float(regularization))
-    if regularization is not None:
+        return ConstantPenalty(default_regularization(settings.basis) if given is None else float(given))
+    if given is not None:
         raise InvalidParameterError("give either regularization (constant λ) or prior_precision (α), not both")
     return PriorPenalty(float(prior_precision))
 
 
-def choose_start(init: Any) -> dict[str, Any]:
-    """The start by name, or from latent coordinates that were given; and the second where several are compared."""
+def choose_start(init: Any, *, open_basis: bool = False) -> dict[str, Any]:
+    """The start by name, or from latent coordinates that were given; and the second where several are compared.
+
+    The comparison also finds out whether rows need more basis functions, where their number is open.
+    """
     if not isinstance(init, str):
         return {"start": partial(given_start, init)}
     if init != "auto":
         return {"start": STARTS.get(init, pca_start)}  # a member may have a start of its own, and begin with that
     contest = Contest()
-    return {"start": contest, "second_start": contest.runner_up}
+    steps = (contest.enough_functions,) if open_basis else ()
+    return {"start": contest, "second_start": contest.runner_up, "basis_steps": steps}
 
 
-def table_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
+def table_mean(table: FloatArray, weight: FloatArray | None, gaps: bool) -> FloatArray:
     """(D,) mean of what was measured of each column."""
-    return (observed_mean if has_gaps(table) else weighted_mean)(table, weight)
+    return (observed_mean if gaps else weighted_mean)(table, weight)
 
 
 def column_spread(rows: Rows, noise_floor: float) -> ColumnSpread:
     """How far the columns of rows spread, and the least noise that they may have."""
-    scale = np.sqrt(column_variances(rows))
-    return ColumnSpread(smallest_noise(rows, noise_floor), smallest_noises(rows, noise_floor), scale)
+    variances = column_variances(rows)
+    return ColumnSpread(*smallest_noises(rows, variances, noise_floor), np.sqrt(variances))
 
 
 def given_weights(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray | None:
@@ -214,9 +213,9 @@ def assemble(
 ) -> TrainingJob:
     """Put together what stays fixed while the surface is trained: rows, map, noise and penalty."""
     total = table.shape[0] if weight is None else float(weight.sum())
-    latent, offset = recipe.latent(total), recipe.center(table, weight)
-    width = recipe.numbers_per_node * latent.n_nodes
-    return make_job(recipe, latent, as_rows(table, offset, weight, width=width, gaps=has_gaps(table), errors=errors))
+    gaps, latent = has_gaps(table), recipe.latent(total)
+    width, offset = recipe.numbers_per_node * latent.n_nodes, recipe.center(table, weight, gaps)
+    return make_job(recipe, latent, as_rows(table, offset, weight, width=width, gaps=gaps, errors=errors))
 
 
 def assemble_blocks(recipe: Recipe, found: Survey) -> TrainingJob:
@@ -228,7 +227,7 @@ def assemble_blocks(recipe: Recipe, found: Survey) -> TrainingJob:
 def make_job(recipe: Recipe, latent: LatentSpace, rows: Rows) -> TrainingJob:
     """A latent space and rows with the map, noise and penalty that go with them."""
     rows = reduce(lambda found, change: change(found), recipe.row_steps, rows)
-    basis = recipe.basis(latent)
+    basis = reduce(lambda found, change: change(found, latent, rows), recipe.basis_steps, recipe.basis(latent))
     surface = BasisMap(latent, basis.bind(latent))
     _require_room(surface, recipe.numbers_per_node, rows)
     return TrainingJob(model_on_rows(recipe, surface, rows), rows, basis)
@@ -298,7 +297,7 @@ def train_map(recipe: Recipe, job: TrainingJob, start: Parameters, run: Run, *, 
     loop = _refining_loop(recipe, jobs, start, interrupted=interrupted)
     outcome = run(job.rows.table, lambda state: recipe.attributes(jobs[-1], state), loop)
     found = recipe.attributes(jobs[-1], outcome.state)
-    return FittedMap(outcome, found, widest_spacing(job.model.surface.latent))
+    return FittedMap(outcome, found, job.model.surface.latent.widest_spacing)
 
 
 def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second: Start | None, run: Run) -> FittedMap:

@@ -26,7 +26,7 @@ from prinfold.gtm.penalties import PriorPenalty
 from prinfold.gtm.recipe import Recipe, TrainingJob
 from prinfold.gtm.trainers.trainers import AnyTraining, Trainer
 from prinfold.numerics.distances import nearest_squared_distance
-from prinfold.rows.rows import Rows, blas_on_one_thread
+from prinfold.rows.rows import Rows
 
 _BLOCK = 10
 """EM steps between two choices, or fewer where EM has settled before."""
@@ -234,8 +234,7 @@ class TunedModel:
         at_rest = abs(gain) < self.tol
         if not at_rest and after.age < _BLOCK:
             return after
-        with blas_on_one_thread():
-            found = self._choose(after)
+        found = self._choose(after)
         if found is None:
             over = at_rest or after.choices >= _MOST_CHOICES
             return after._replace(age=0, choices=after.choices + 1, settled=over)
@@ -260,15 +259,14 @@ class TunedModel:
 
         Only shorter ones are tried: what a plane says of length scales means nothing yet.
         """
-        with blas_on_one_thread():
-            search = self._search(begun)
-            low, now = search.lengths()[0], float(np.log(_length(begun.model)))
-            here = search.at(now)
-            tried = [search.at(x) for x in np.arange(now - _FIRST_STRIDE, low, -_FIRST_STRIDE)]
-            best = max(tried, key=lambda each: each.log_evidence, default=here)
-            if best.log_evidence <= here.log_evidence:
-                return begun
-            model, start = self._carry_over(begun, best)
+        search = self._search(begun)
+        low, now = search.lengths()[0], float(np.log(_length(begun.model)))
+        here = search.at(now)
+        tried = [search.at(x) for x in np.arange(now - _FIRST_STRIDE, low, -_FIRST_STRIDE)]
+        best = max(tried, key=lambda each: each.log_evidence, default=here)
+        if best.log_evidence <= here.log_evidence:
+            return begun
+        model, start = self._carry_over(begun, best)
         return TunedState(model, model.begin(rows, start))
 
     def _choose(self, tuned: TunedState) -> tuple[GTMModel, Parameters] | None:
@@ -290,9 +288,8 @@ class TunedModel:
         if self.open_variance:
             penalty = replace(penalty, prior_precision=1.0 / best.variance, freedom=self._freedom(best, sums))  # type: ignore[type-var]
         new = replace(model, surface=best.surface, penalty=penalty)
-        nodes = model.surface.latent.nodes
-        images = model.surface.nodes(parameters.weights)
-        carried = replace(parameters, weights=best.surface.fit(nodes, images, _RIDGE * len(nodes)))
+        Phi, images = best.surface.node_features, model.surface.nodes(parameters.weights)
+        carried = replace(parameters, weights=best.surface.regress(Phi, images, _RIDGE * len(Phi)))
         return new, new.noise.m_step(new.surface, sums, penalty, carried)
 
     def _freedom(self, best: ProcessChoice, sums: AnyStatistics) -> float:

@@ -36,13 +36,12 @@ from prinfold.gtm.gaussian_process_training import with_process_prior
 from prinfold.gtm.model_files import map_parts
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
-from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.recipe import FittedMap, Recipe, TrainingJob
 from prinfold.gtm.starts.first_parameters import STARTS
 from prinfold.gtm.trainers.trainers import BATCH
-from prinfold.gtm.warnings import Check, node_folds, warn_about_empty_rows, warn_about_fit
+from prinfold.gtm.warnings import Check, about_fit, node_folds, warn_about_empty_rows, warn_all
 from prinfold.latent import LatentSpace
-from prinfold.rows.blocks import Blocks, blocks_of_dask
+from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -60,7 +59,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import as_numbers, check_errors, check_table, check_weight, has_gaps
+from prinfold.validation.tables import as_numbers, check_errors, check_table, check_weight, forget, has_gaps
 
 R = TypeVar("R")
 
@@ -131,8 +130,7 @@ class LatentGridModel(PrincipalManifold):
         self
         """
         check_parameters(self, self._constraints)
-        self._forget()
-        X = blocks_of_dask(X)
+        forget(self)
         assemble = self._assemble_blocks if isinstance(X, Blocks) else self._assemble_table
         self._train_and_warn(*assemble(X, sample_weight, errors))
         return self
@@ -406,9 +404,6 @@ class LatentGridModel(PrincipalManifold):
         ``places`` are latent coordinates of the rows to begin with, if given.
         """
 
-    def _given_penalty(self) -> Penalty:
-        return fitting.choose_penalty(self.regularization, self.prior_precision, self.basis)
-
     def _assemble_table(self, X: Any, sample_weight: Any, errors: Any) -> tuple[Recipe, TrainingJob]:
         """Check a table; returns the recipe of a fit and its job on the rows that count."""
         table = self._training_table(X, sample_weight)
@@ -446,7 +441,7 @@ class LatentGridModel(PrincipalManifold):
 
     def _train_and_warn(self, recipe: Recipe, job: TrainingJob) -> None:
         found = self._train(recipe, job)
-        warn_about_fit(self, fitting.on_rows(recipe, found, job.rows.sample))
+        warn_all(about_fit(self, fitting.on_rows(recipe, found, job.rows.sample)))
 
     # ------------------------------------------------------------------------------------------- model files
 

@@ -12,9 +12,12 @@ that matter to it:
 
     ρ_kj ∝ w_k p(t | y(x_kj)) / M,        z = Σ ρ_kj x_kj
 
-with w_k the share of node k. A cell matters where its nearest corner may lie within some noise deviations e of where
-the row is on the surface. With r = ½ √Σ (h s / σ)² the distance from node to corner, the weight of its node is then no
-less than exp(−½ (e + r)²) of the sum over nodes.
+with w_k the share of node k. Where few points are enough, a pass over all of them costs less than to find out which
+matter: all are taken, and the latent space is cut evenly, into parts that are 1.75 σ wide.
+
+A cell matters where its nearest corner may lie within some noise deviations e of where the row is on the surface. With
+r = ½ √Σ (h s / σ)² the distance from node to corner, the weight of its node is then no less than exp(−½ (e + r)²) of
+the sum over nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
-from math import ceil
+from math import ceil, prod
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -34,7 +37,7 @@ from prinfold.gtm.node_selection import whole
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, PairedLogDensity, Parameters, Posterior
 from prinfold.latent import LatentSpace, Lattice, Sphere
 from prinfold.latent.base import NO_RESULTANT
-from prinfold.latent.subdivision import Subdivision
+from prinfold.latent.subdivision import EvenParts, Subdivision
 from prinfold.rows.rows import Rows, Selection, blas_on_one_thread, cut_for
 
 _WIDE = 2.0
@@ -68,6 +71,12 @@ _MOST_NODES = 3600
 _THIN_FROM_NODES, _FEWEST_ALONG_AXIS = 1500, 8
 """Nodes from which narrow cells are joined, and along an axis that keeps all of its own. Their points come to the same,
 and are found faster."""
+
+_EVEN = 1.75
+"""Noise deviations between points all over the space. None lies on a node, so that the parts at the edges err most."""
+
+_FEW_POINTS = 1500
+"""Points that are all taken: to pick those that matter to a row costs as much as some fifteen others."""
 
 _TILE = 5
 """Nodes along each axis that rows of one group have in common."""
@@ -154,30 +163,40 @@ class Refinement:
         return np.asarray(np.minimum(np.exp(-np.minimum(nats, _FARTHEST)), 0.5 / len(nats)))
 
 
+class EveryPoint(NamedTuple):
+    """The map on few points that lie near enough to each other all over the latent space, and its parameters there."""
+
+    fine: BasisMap
+    points_parameters: Parameters
+
+
 def _is_product(latent: LatentSpace) -> bool:
     """Whether nodes are all combinations of places along axes, as those of hexagons are not."""
     return bool(latent.axes)
 
 
 @blas_on_one_thread()
-def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | None:
-    """Cells and points for a fitted model; None where its nodes are near enough to each other, or are no lattice."""
+def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | EveryPoint | None:
+    """Points, in cells or all alike; None where the nodes are near enough to each other, or are no lattice."""
     surface = model.surface
     if not (model.rows_stand_alone and _is_product(surface.latent)):
         return None
     known = surface.memory[0]
     if known is None or known[0] is not model.noise or not _same(known[1], parameters):
         known = surface.memory[0] = model.noise, parameters, _refined(surface, model.noise, parameters)
-    found: Refinement | None = known[2]
+    found: Refinement | EveryPoint | None = known[2]
     return found
 
 
-def _refined(surface: BasisMap, noise: AnyNoise, parameters: Parameters) -> Refinement | None:
+def _refined(surface: BasisMap, noise: AnyNoise, parameters: Parameters) -> Refinement | EveryPoint | None:
     lattice = cast(Lattice, surface.latent)
     wide = np.quantile(cell_widths(surface, noise, parameters), _QUANTILE, axis=0)
     enough = _WIDE if lattice.n_nodes <= _THIN_FROM_NODES else 0.5 * _WIDE
     if (wide <= enough).all():
         return None
+    if lattice.n_nodes <= _THIN_FROM_NODES and prod(parts := part_counts(lattice, wide)) <= _FEW_POINTS:
+        points = EvenParts(lattice, parts)
+        return EveryPoint(BasisMap(points, surface.basis), _at(surface, noise, parameters, points.nodes))
     return subdivide(surface, noise, parameters, _thin_lattice(lattice, wide))
 
 
@@ -258,7 +277,16 @@ def _medians(values: FloatArray, weight: FloatArray) -> FloatArray:
 def point_counts(latent: Lattice, widths: FloatArray) -> tuple[int, ...]:
     """Points along each axis of cells that are so many noise deviations wide."""
     most = _MOST_POINTS.get(latent.dimension, _MOST_POINTS_BEYOND)
-    return tuple(int(min(max(ceil(w / _WIDE), 1), most)) for w in widths)
+    return tuple(ceil(min(max(w / _WIDE, 1.0), most)) for w in widths)
+
+
+def part_counts(latent: Lattice, widths: FloatArray) -> tuple[int, ...]:
+    """Parts along each axis of a lattice whose cells are so many noise deviations wide; as many as nodes at least."""
+    most = np.multiply(latent.shape, point_counts(latent, np.full(latent.dimension, np.inf)))
+    share = np.maximum(widths / _EVEN, 1.0)
+    share = np.where(latent.periodic, np.ceil(share), share)  # a seam that moves by nodes moves nothing else
+    wanted = np.multiply(latent.shape, share)
+    return tuple(int(n) for n in np.ceil(np.minimum(wanted, most)))
 
 
 def _thin_lattice(lattice: Lattice, widths: FloatArray) -> Lattice:

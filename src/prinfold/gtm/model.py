@@ -81,8 +81,7 @@ def begin(model: GTMModel, rows: Rows, parameters: Parameters) -> GTMState:
 
 def step(model: GTMModel, rows: Rows, state: GTMState, relaxation: float = 1.0) -> GTMState:
     """One EM iteration: new parameters from the sums, then the sums under those parameters; see :func:`relaxed`."""
-    with blas_on_one_thread():  # the systems are small: threads would cost more than they give
-        proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
+    proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
 
     def look(parameters: Parameters, stretch: float) -> GTMState:
         return GTMState(parameters, *e_step(model, rows, parameters, state.hint), stretch)
@@ -134,7 +133,6 @@ def measure(model: GTMModel, state: FittedState) -> dict[str, float]:
     }
 
 
-@blas_on_one_thread()
 def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> tuple[AnyStatistics, Hint]:
     """The sums over all rows, part by part. The full matrix of responsibilities never exists.
 
@@ -187,7 +185,8 @@ def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> AnyStatist
 
 def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch]) -> AnyStatistics:
     """The sums over some parts."""
-    least, sizes = ROWS_PER_SUM * len(nodes.centers), entries(parts, len(nodes.centers))
+    K = len(nodes.centers)
+    sizes, least = entries(parts, K), ROWS_PER_SUM * K
     found: AnyStatistics = sum_through(lambda: Summer(model.noise, rows, nodes), parts, sizes, least)
     return found
 

@@ -1,4 +1,4 @@
-"""Training that goes on with every block of rows: the steps behind ``GTM.partial_fit``."""
+"""Training that goes on with every block of rows: the steps behind ``GTM.partial_fit``, after thesis 6.6."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def _continue_stream(estimator: Any, given: GivenRows, clock: float) -> None:
             "on; fit it again"
         )
     rows = replace(estimator._rows(given.table, given.errors), weight=given.weight, gaps=has_gaps(given.table))
-    _warn_about_drift(fitting.table_mean(given.table, given.weight) - estimator.offset_, given, parameters.level)
+    mean = fitting.table_mean(given.table, given.weight, rows.gaps)
+    _warn_about_drift(mean - estimator.offset_, given, parameters.level)
     found = with_found_prior(estimator._model, parameters, estimator.history_)
     model, statistics = gtm.GTMModel(found.surface, found.noise, found.penalty), memory.statistics
     if memory.gaps or rows.gaps or rows.errors is not None:

@@ -6,6 +6,7 @@ All go through the rows once, part by part, and hold what they return and little
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.gtm.lattice_refinement import Pieces, refinement_of, visit_pieces
+from prinfold.gtm.lattice_refinement import EveryPoint, Pieces, refinement_of, visit_pieces
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import AnyNodes, Parameters, Posterior, require
 from prinfold.latent import LatentSpace
@@ -21,6 +22,7 @@ from prinfold.latent.subdivision import Subdivision
 from prinfold.rows.rows import Rows, Selection
 
 Reduction = Callable[[Posterior, IntArray | None], FloatArray]
+Place = Callable[[LatentSpace, Posterior, IntArray | None], FloatArray]
 
 
 def log_likelihood(model: GTMModel, rows: Rows, parameters: Parameters, dtype: Any = None) -> FloatArray:
@@ -81,21 +83,12 @@ def _joined(
 
 def posterior_mean(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q) mean of the posterior over latent space, between the nodes where these lie far apart."""
-    latent = model.surface.latent
-    return _placed(
-        model,
-        rows,
-        parameters,
-        lambda p, near: latent.mean(p.relative, near, p.total),
-        Pieces.mean,
-        (latent.n_columns,),
-    )
+    return _placed(model, rows, parameters, _mean, Pieces.mean, (model.surface.latent.n_columns,))
 
 
 def posterior_mode(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q) the node with the largest responsibility, or the point between nodes where these lie far apart."""
-    latent = model.surface.latent
-    return _placed(model, rows, parameters, lambda p, near: _mode(latent, p, near), Pieces.mode, (latent.n_columns,))
+    return _placed(model, rows, parameters, _mode, Pieces.mode, (model.surface.latent.n_columns,))
 
 
 def heaviest_nodes(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
@@ -111,23 +104,14 @@ def heaviest_nodes(model: GTMModel, rows: Rows, parameters: Parameters) -> Float
 
 def posterior_covariance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q, Q) spread of the posterior about its mean, between the nodes where these lie far apart."""
-    latent = model.surface.latent
-
-    def spread(posterior: Posterior, near: IntArray | None) -> FloatArray:
-        weight = _weights(posterior)
-        return latent.covariance(weight, latent.mean(weight, near), near)
-
-    return _placed(model, rows, parameters, spread, Pieces.covariance, (latent.n_columns, latent.n_columns))
+    n_columns = model.surface.latent.n_columns
+    return _placed(model, rows, parameters, _covariance, Pieces.covariance, (n_columns, n_columns))
 
 
 def mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n,) distance along latent space from posterior mean to posterior mode: large for several modes (3.3)."""
-    apart = partial(_node_mode_distance, model.surface.latent)
-    return _placed(model, rows, parameters, apart, lambda p, fine: fine.distance(p.mean(fine), p.mode(fine)), ())
-
-
-def _node_mode_distance(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> FloatArray:
-    return latent.distance(latent.mean(posterior.relative, near, posterior.total), _mode(latent, posterior, near))
+    apart: Callable[[Pieces, Subdivision], FloatArray] = lambda p, fine: fine.distance(p.mean(fine), p.mode(fine))  # noqa: E731
+    return _placed(model, rows, parameters, _mode_distance, apart, ())
 
 
 def row_scales(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
@@ -138,6 +122,19 @@ def row_scales(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArra
 
 def _weights(posterior: Posterior) -> FloatArray:
     return posterior.relative / posterior.total[:, None]
+
+
+def _mean(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> FloatArray:
+    return latent.mean(posterior.relative, near, posterior.total)
+
+
+def _covariance(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> FloatArray:
+    weight = _weights(posterior)
+    return latent.covariance(weight, latent.mean(weight, near), near)
+
+
+def _mode_distance(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> FloatArray:
+    return latent.distance(_mean(latent, posterior, near), _mode(latent, posterior, near))
 
 
 def _mode(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> FloatArray:
@@ -185,14 +182,16 @@ def _placed(
     model: GTMModel,
     rows: Rows,
     parameters: Parameters,
-    of_nodes: Reduction,
+    of_nodes: Place,
     of_pieces: Callable[[Pieces, Subdivision], FloatArray],
     shape: tuple[int, ...],
 ) -> FloatArray:
-    """An (n, *shape) array of what the posterior says about places: over pieces of latent space, or over the nodes."""
+    """An (n, *shape) array of what the posterior says about places: over pieces of the space, or points all over it."""
     refined = refinement_of(model, parameters)
+    if isinstance(refined, EveryPoint):
+        model, parameters, refined = replace(model, surface=refined.fine), refined.points_parameters, None
     if refined is None:
-        return _per_row(model, rows, parameters, of_nodes, shape)
+        return _per_row(model, rows, parameters, partial(of_nodes, model.surface.latent), shape)
     out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype)
 
     def write(some: Selection, pieces: Pieces) -> None:

@@ -75,7 +75,7 @@ class Recipe:
     basis : function
         Latent space → recipe of the basis.
     center : function
-        Table and weights → what is taken off the rows, (D,).
+        Table, weights and whether there are gaps → what is taken off the rows, (D,).
     spread : function
         Rows → how far their columns spread, and the least noise that they may have.
     noise : function
@@ -104,13 +104,13 @@ class Recipe:
         Numbers that a pass holds for each row and node; blocks of rows are cut to fit them.
     most_doublings : int
         How often nodes may be doubled where they turn out to be far apart.
-    row_steps, model_steps, start_steps : tuple of functions
-        Changes of the rows, of the model for some rows, and of the start, one after the other.
+    row_steps, basis_steps, model_steps, start_steps : tuple of functions
+        Changes of the rows, of the basis and of the model for some rows, and of the start, one after the other.
     """
 
     latent: Callable[[float], LatentSpace]
     basis: Callable[[LatentSpace], Basis]
-    center: Callable[[FloatArray, FloatArray | None], FloatArray]
+    center: Callable[[FloatArray, FloatArray | None, bool], FloatArray]
     spread: Callable[[Rows], ColumnSpread]
     noise: MakeNoise
     penalty: Penalty
@@ -130,6 +130,7 @@ class Recipe:
     numbers_per_node: int = 1
     most_doublings: int = 0
     row_steps: tuple[Callable[[Rows], Rows], ...] = ()
+    basis_steps: tuple[Callable[[Any, LatentSpace, Rows], Basis], ...] = ()
     model_steps: tuple[Callable[[GTMModel, Rows], GTMModel], ...] = ()
     start_steps: tuple[Callable[[Start], Start], ...] = ()
 

@@ -1,4 +1,4 @@
-"""Posterior weights of mixture components, in place and in log space."""
+"""Posterior weights of mixture components, thesis (3.7), in place and in log space."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ from prinfold.geometry.folds import Folds, describe, find_folds
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.posterior import mode_distance
-from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows, choose_rows, fill_gaps
 
 Words = tuple[str, type[Warning]]
@@ -76,7 +75,7 @@ def about_size(surface: BasisMap, basis: Any, n_rows: int) -> Iterator[Words]:
     axes = surface.latent.dimension
     along = " along each axis" if axes > 1 else ""
     if axes >= _WARN_DIMENSIONS:
-        words = f"a surface of {axes} dimensions is known at {K} nodes only, which is next to nothing"
+        words = f"a surface of {axes} dimensions has only {K} nodes, which hardly resolve it"
         meant = Advice("nodes", axes, "{} sets the nodes along each axis, if those were meant")
         yield Message(words, Advice("n_components", words="lower {}"), meant), DegenerateWarning
     if max(_WARN_NODES_PER_ROW * n_rows, _WARN_NODES) < K:
@@ -165,18 +164,19 @@ class MapOnRows(NamedTuple):
     folds: FindFolds
 
 
-def warn_about_fit(fitted: Any, found: MapOnRows) -> None:
-    """Say in words what went wrong in a fit, or may mislead."""
+def about_fit(fitted: Any, found: MapOnRows) -> Iterator[Words]:
+    """All that went wrong in a fit, or may mislead."""
     surface, noise, rows = found.model.surface, found.model.noise, found.rows
-    warn_all(fitted._stopping_warnings())
+    yield from fitted._stopping_warnings()
     if found.parameters.at_floor():
-        warn_all([about_noise_floor(noise.floor, fitted.noise_floor, fill_gaps(rows))])
-    warn_all((words, DegenerateWarning) for check in fitted._checks for words in check(fitted))
-    warn_all(about_dimension(surface.latent.dimension, rows.n_columns))
+        yield about_noise_floor(noise.floor, fitted.noise_floor, fill_gaps(rows))
+    for check in fitted._checks:
+        yield from ((words, DegenerateWarning) for words in check(fitted))
+    yield from about_dimension(surface.latent.dimension, rows.n_columns)
     if is_folded(found, found.folds):
-        warn_all([about_folds(found.folds(found.model, found.parameters))])
-    warn_all(about_basis(surface, fitted.basis_))
-    warn_all(about_far_modes(far_mode_share(found)))
+        yield about_folds(found.folds(found.model, found.parameters))
+    yield from about_basis(surface, fitted.basis_)
+    yield from about_far_modes(far_mode_share(found))
 
 
 # ------------------------------------------------------------------------------------------------- troubled maps
@@ -225,8 +225,3 @@ def far_mode_share(found: MapOnRows) -> float:
         rows, weight = choose_rows(rows, some), None if weight is None else weight[some]
     apart = mode_distance(model, rows, found.parameters)
     return float(np.average(apart > FAR_MODE * found.spacing, weights=weight))
-
-
-def widest_spacing(latent: LatentSpace) -> float:
-    """Distance of neighbouring nodes along the axis where it is largest."""
-    return max((axis.spacing for axis in latent.axes if axis.n_nodes > 1), default=latent.spacing)

@@ -169,6 +169,7 @@ def refuse_unknown_posterior(model: gtm.GTMModel, hessian: str) -> None:
         )
 
 
+@blas_on_one_thread()
 def posterior_of_rows(model: gtm.GTMModel, rows: Rows, parameters: Parameters, hessian: str) -> WeightPosterior:
     """The posterior of the weights given the rows of the fit."""
     if hessian == "exact":

@@ -16,7 +16,7 @@ from prinfold.kernel_manifolds.base import KernelManifold
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_fourth_powers
 from prinfold.validation.settings import Constraint, check_parameters, flag, integer, real
-from prinfold.validation.tables import check_table, check_weight
+from prinfold.validation.tables import check_table, check_weight, forget
 
 _UNPREDICTED_SHARE = 0.99
 """Unpredicted share of the variance from which on the surface is no better than the mean."""
@@ -60,7 +60,7 @@ class TrainedKernelManifold(KernelManifold):
         self
         """
         check_parameters(self, self._constraints)
-        self._forget()
+        forget(self)
         table = check_table(self, X, reset=True, min_rows=2)
         refuse_fourth_powers(table)
         weight = check_weight(sample_weight, table)

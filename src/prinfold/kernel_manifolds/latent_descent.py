@@ -1,8 +1,9 @@
 """Descent on latent points: the training loop that UKR and KMM share.
 
-Parameters P give latent points X, rows are predicted from one another by kernel regression on these, and P moves until
-the predictions are good, or good enough. That the error goes on falling long after the surface has begun to follow the
-noise is the weakness of all such methods; the level of the noise at which training ends by default is our answer.
+Parameters P give latent points X, rows are predicted from one another by kernel regression on these (Meinicke et al.,
+section 3; Gerber et al., section 4), and P moves until the predictions are good, or good enough. That the error
+goes on falling long after the surface has begun to follow the noise is the weakness of all such methods; the level of
+the noise at which training ends by default is our answer.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 With k_ij = k(‖x_i − x_j‖²), S_i = Σ_j w_j k_ij and r_i = ŷ_i − y_i the error is R = (1/W) Σ_i w_i ‖r_i‖², and a term
 (1/W) Σ_i w_i φ(m_i) may be added on the mass m_i = Σ_{j≠i} w_j k_ij of neighbours. By the squared distance s_ij
+(Meinicke et al., (23) to (36))
 
     V_ij = ∂R/∂s_ij = k'_ij (w_i w_j / W) [(2/S_i) r_i·(y_j − ŷ_i) + φ'(m_i)],
     ∂R/∂x_a = 2 Σ_j V_aj (x_a − x_j) + 2 Σ_i V_ia (x_a − x_i).

@@ -128,7 +128,7 @@ class AtlasEmbedding:
     @cached_property
     def widths(self) -> list[int]:
         """Columns of each chart."""
-        return [1 + chart.embed(chart.nodes[:1]).shape[1] for chart in self.atlas.charts]
+        return [1 + chart.n_embedded for chart in self.atlas.charts]
 
     def embed(self, Z: FloatArray) -> FloatArray:
         """Embedded places, each chart in columns of its own beside a column of ones; the rest is nil."""

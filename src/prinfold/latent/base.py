@@ -111,9 +111,14 @@ class LatentSpace(ABC):
         """Shortest distance between neighbouring nodes, along the space."""
 
     @property
+    def widest_spacing(self) -> float:
+        """The same along the axis where it is largest."""
+        return max((axis.spacing for axis in self.axes if axis.n_nodes > 1), default=self.spacing)
+
+    @property
     def node_units(self) -> FloatArray:
         """(e,) node spacings in a unit of each embedded column: multiplied by it, neighbours are about 1 apart."""
-        return np.full(self._embedded_nodes.shape[1], 1.0 / self.spacing if self.n_nodes > 1 else 1.0)
+        return np.full(self.n_embedded, 1.0 / self.spacing if self.n_nodes > 1 else 1.0)
 
     @property
     def axes(self) -> tuple[LatentSpace, ...]:
@@ -169,15 +174,20 @@ class LatentSpace(ABC):
         """Names of the chart's axes."""
         return tuple(f"latent {i + 1}" for i in range(min(self.n_columns, 3)))
 
-    @property
+    @cached_property
     def n_nodes(self) -> int:
         return len(self.nodes)
 
-    @property
+    @cached_property
+    def n_embedded(self) -> int:
+        """Embedded coordinates e of a place."""
+        return int(self.embed(self.nodes[:1]).shape[1])
+
+    @cached_property
     def n_columns(self) -> int:
         return self.domain.extent.n_columns
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         return self.domain.extent.dimension
 
@@ -210,6 +220,13 @@ class LatentSpace(ABC):
         delta = self.domain.difference(nodes[None], mean[:, None])
         return np.asarray(np.swapaxes(delta * weight[:, :, None], 1, 2) @ delta)
 
+    def __getstate__(self) -> dict[str, object]:
+        """State for pickling, without anything that can be derived again."""
+        derived = {
+            name for kind in type(self).__mro__ for name, each in vars(kind).items() if type(each) is cached_property
+        }
+        return {name: value for name, value in vars(self).items() if name not in derived}
+
     @property
     def _edge_lengths(self) -> FloatArray:
         return self.distance(self.nodes[self.edges[:, 0]], self.nodes[self.edges[:, 1]])
@@ -219,9 +236,9 @@ class LatentSpace(ABC):
         return self.embed(self.nodes)
 
 
-def is_count(n: object) -> bool:
-    """Whether n is a whole number of at least one."""
-    return isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 1)
+def is_count(*numbers: object) -> bool:
+    """Whether all are whole numbers of at least one."""
+    return all(isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 1) for n in numbers)
 
 
 def refuse_too_many(n_nodes: int) -> None:

@@ -27,7 +27,7 @@ class Lattice(LatentSpace):
     periodic: tuple[bool, ...]
 
     def __post_init__(self) -> None:
-        if not self.shape or not all(is_count(n) for n in self.shape):
+        if not self.shape or not is_count(*self.shape):
             raise InvalidParameterError(f"a lattice needs at least one node along each axis, got shape {self.shape}")
         if len(self.periodic) != len(self.shape) or not all(isinstance(closed, bool) for closed in self.periodic):
             raise InvalidParameterError(
@@ -60,7 +60,7 @@ class Lattice(LatentSpace):
             columns += [n / (2 * np.pi)] * 2 if closed else [max(n - 1, 1) / 2]
         return np.array(columns)
 
-    @property
+    @cached_property
     def axes(self) -> tuple[LatentSpace, ...]:
         return tuple(Lattice((n,), (closed,)) for n, closed in zip(self.shape, self.periodic, strict=True))
 

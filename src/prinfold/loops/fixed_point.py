@@ -109,7 +109,7 @@ def run_fixed_point(
             if listeners.tell(Iteration(index, max_iter, state, records[-1])):
                 reason = StopReason.CALLBACK
                 break
-            ending = _stop_reason(records, rule, tol)
+            ending = rule.ending(records, tol)
             if ending is not None or index == max_iter:
                 reason = ending or reason
                 break
@@ -154,18 +154,6 @@ def go_on(
     clock = before.history["seconds"][-1]
     history = after.history | {"seconds": [clock + each for each in after.history["seconds"]]}
     return replace(after, n_iter=before.n_iter + after.n_iter, history=history, reason=reason)
-
-
-def _stop_reason(records: Sequence[Mapping[str, float]], rule: StoppingRule, tol: float) -> StopReason | None:
-    """Reason to stop after the newest record; None to go on."""
-    if not tol > 0:
-        return None
-    ending = rule.stop(records)
-    if len(records) < 2 + rule.least:  # two to compare, once a schedule is over
-        return ending
-    if ending is None and abs(records[-1]["objective"] - records[-2]["objective"]) < tol:
-        ending = StopReason.CONVERGED
-    return ending
 
 
 def _record(measures: Mapping[str, float], clock: float) -> dict[str, float]:

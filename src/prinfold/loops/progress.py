@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
 from threading import Event, Thread
 from time import monotonic
-from typing import Any, Protocol, TextIO
+from typing import Any, ClassVar, ParamSpec, Protocol, TextIO, TypeVar
 
 from prinfold.exceptions import quantity
 from prinfold.loops.bars import Bar, bar_for, somebody_looks_on, write_line, write_over
@@ -15,10 +18,30 @@ _SILENT_SECONDS, _REDRAW_SECONDS = 2.0, 0.1
 """Work that takes no longer shows nothing; a bar is drawn anew so often."""
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
 class _Screen:
-    """When a bar was last drawn, so that :class:`Working` keeps out of its way."""
+    """The one place that progress is drawn on: when that last was, what is being worked on, and whether to be quiet."""
 
     drawn = float("-inf")
+    working: ClassVar[list[Working]] = []
+    muted = False
+
+
+def _visible(stream: TextIO | None) -> bool:
+    return not _Screen.muted and somebody_looks_on(stream)
+
+
+@contextmanager
+def muted(quiet: bool = True) -> Iterator[None]:
+    """Show no progress meanwhile, if ``quiet``."""
+    before, _Screen.muted = _Screen.muted, _Screen.muted or quiet
+    try:
+        yield
+    finally:
+        _Screen.muted = before
 
 
 class Progress(Protocol):
@@ -85,14 +108,19 @@ class LineLog:
 
 
 class Meter:
-    """A bar over work whose amount is known; nothing for the first two seconds, nor where nobody looks on."""
+    """A bar over work whose amount is known; nothing for the first two seconds, nor where nobody looks on.
+
+    Until the first part is done, and where one takes long, a line says what is being done and for how long.
+    """
 
     def __init__(self, label: str, total: float, stream: TextIO | None = None) -> None:
         self.label, self.total, self.stream = label, max(total, 1.0), stream or sys.stderr
         self._began = monotonic()
         self._bar: Bar | None = None
+        self._working = Working(label, stream)
 
     def __enter__(self) -> Meter:
+        self._working.__enter__()
         return self
 
     def tell(self, done: float) -> None:
@@ -100,7 +128,7 @@ class Meter:
         now = monotonic()
         if now - self._began < _SILENT_SECONDS or now - _Screen.drawn < _REDRAW_SECONDS:
             return
-        if self._bar is None and somebody_looks_on(self.stream):
+        if self._bar is None and _visible(self.stream):
             self._bar = bar_for(self.label, self.stream)
         if self._bar is not None:
             share = min(done / self.total, 1.0)
@@ -111,10 +139,14 @@ class Meter:
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.close()
+        self._working.__exit__(*error)
 
 
 class Working:
-    """A line that says what is being done and for how long, while no bar says more; taken away at the end."""
+    """A line that says what is being done and for how long, while no bar says more; taken away at the end.
+
+    Within other work the line is that of the innermost.
+    """
 
     def __init__(self, label: str, stream: TextIO | None = None) -> None:
         self.label, self.stream = label, stream or sys.stderr
@@ -122,7 +154,8 @@ class Working:
         self._thread = Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Working:
-        if somebody_looks_on(self.stream):
+        _Screen.working.append(self)
+        if len(_Screen.working) == 1 and _visible(self.stream):
             self._thread.start()
         return self
 
@@ -131,12 +164,29 @@ class Working:
         while not self._done.wait(_SILENT_SECONDS / 4):
             now = monotonic()
             if now - began >= _SILENT_SECONDS and now - _Screen.drawn >= _SILENT_SECONDS:
-                write_over(self.stream, f"{self.label} … {now - began:.0f} s")
+                words = (_Screen.working or [self])[-1].label
+                write_over(self.stream, f"{words} … {now - began:.0f} s")
                 self._shown = True
 
     def __exit__(self, *error: object) -> None:
+        if self in _Screen.working:
+            _Screen.working.remove(self)
         self._done.set()
         if self._thread.is_alive():
             self._thread.join()
         if self._shown:
             write_over(self.stream, "")
+
+
+def while_working(label: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function that may take longer than a moment, so that it says what is being done."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            with Working(label):
+                return function(*args, **kwargs)
+
+        return call
+
+    return decorate

@@ -32,7 +32,8 @@ class StopReason(Enum):
     STALLED = "The objective has not risen by tol for ten iterations."
     VALIDATION = "The error of held-out rows has stopped falling."
     PLATEAU = (
-        "What lies off the surface is structure, not noise; further steps hardly improved the error of held-out rows."
+        "The deviations from the surface are structure, not noise; further steps hardly improved the error of held-out "
+        "rows."
     )
     MAX_ITER = "The iteration limit max_iter was reached before the objective settled."
     CALLBACK = "A callback asked to stop."
@@ -103,8 +104,19 @@ class StoppingRule:
         new, old = records[-1]["objective"], records[kept]["objective"]
         return new >= old or isnan(old)
 
+    def ending(self, records: Sequence[Measures], tol: float) -> StopReason | None:
+        """Reason to end the loop after the newest record: the rule's own, or that the objective has settled."""
+        if not tol > 0:
+            return None
+        reason = self.stop(records)
+        if len(records) < 2 + self.least:  # two to compare, once a schedule is over
+            return reason
+        if reason is None and abs(records[-1]["objective"] - records[-2]["objective"]) < tol:
+            reason = StopReason.CONVERGED
+        return reason
+
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
-        """Reason to stop here, given all that was measured; None to go on."""
+        """The rule's own reason to stop here, given all that was measured; None to go on."""
         return None
 
 

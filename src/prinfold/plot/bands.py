@@ -90,4 +90,4 @@ def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Ax
         )
         style.legend(on)
     style.scale_bar(on, found, "found again" if p_value is None else "p-value")
-    return style.finish(on, settle=ax is None, heading="The ridge, and how far away it might lie with other rows")
+    return style.finish(on, settle=ax is None, heading="The ridge with its confidence band")

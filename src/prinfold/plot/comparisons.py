@@ -46,7 +46,7 @@ def comparison_front(comparison: Any, *, ax: Axes | None = None) -> Axes:
     on.set_xscale("symlog", linthresh=1.0)
     on.set_yscale(style.scale_of(shown.error))
     on.set_xlim(left=0)
-    on.set(xlabel="roughness: turning or bending in all", ylabel="held-out error")
+    on.set(xlabel="roughness (total turning or bending)", ylabel="held-out error")
     style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1)
     return style.finish(on, settle=ax is None, heading="Methods by held-out error and roughness")
 

@@ -97,7 +97,7 @@ def landscape(
         _draw_plane(on, layout, shown, node_values(shown, show, target), fade, value_name)
         if show_rows and X is not None:
             _draw_rows(on, layout, model, X)
-    return style.finish(on, settle=ax is None, heading="Landscape over the map; paler where it is less sure")
+    return style.finish(on, settle=ax is None, heading="Landscape over the map; paler where less certain")
 
 
 # ------------------------------------------------------------------------------------------------ two dimensions

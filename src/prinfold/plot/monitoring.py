@@ -61,7 +61,7 @@ def monitor(
     if found.log:
         on.set_yscale("log")
     style.legend(on)
-    return style.finish(on, settle=ax is None, heading="Rows in turn, and the limit for an alarm")
+    return style.finish(on, settle=ax is None, heading="Control chart with the limit for an alarm")
 
 
 def _draw_chart(ax: Any, at: Any, found: ControlChart, show_model: bool) -> None:

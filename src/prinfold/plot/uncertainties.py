@@ -77,7 +77,7 @@ def uncertainty(
     else:
         _draw(on, layout, posterior_ellipses(fitted, spread, place[spread.chosen], scale), list(colors))
     style.draw_rows(on, place, groups, None)
-    return style.finish(on, settle=ax is None, heading="How sure the places of rows on the map are")
+    return style.finish(on, settle=ax is None, heading="Uncertainty of the rows' positions on the map")
 
 
 @fill_parameter_docs

@@ -15,7 +15,16 @@ from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError,
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, part, positive
 from prinfold.gtm import model as gtm
-from prinfold.gtm.fitting import assemble, fit_map, make_job, map_attributes, model_for_gaps, plain_recipe, train_map
+from prinfold.gtm.fitting import (
+    assemble,
+    choose_penalty,
+    fit_map,
+    make_job,
+    map_attributes,
+    model_for_gaps,
+    plain_recipe,
+    train_map,
+)
 from prinfold.gtm.gaussian_process_training import ProcessTrainer
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
@@ -237,7 +246,7 @@ class PPS(LatentGridModel):
         if self.clamping == "select":
             self._refuse_amplification()
             return self._with_clamping(clamping=1.0)._recipe(places, fit=partial(self._fit_selected, places))
-        return plain_recipe(self, self._make_noise, self._given_penalty(), places, **(own | parts))
+        return plain_recipe(self, self._make_noise, choose_penalty(self), places, **(own | parts))
 
     def _fit_selected(self, places: FloatArray | None, recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
         """Fit with the clamping that does best on rows held out."""
@@ -271,7 +280,7 @@ class PPS(LatentGridModel):
             model._train(recipe, assemble(recipe, job.rows.table[rows], weight))
             return model
 
-        strengths, own = path(self._given_penalty().strength(1.0))
+        strengths, own = path(choose_penalty(self).strength(1.0))
         clampings = candidates(job.rows.n_columns, latent.dimension)
         return compare(learn, job.rows, split(job.rows, rng), clampings, strengths, own)
 
@@ -308,7 +317,7 @@ class PPS(LatentGridModel):
         if np.ndim(self.clamping_) or not self.clamping_ == self.across_ == 1:
             shape = clampings.Fixed(self.clamping_, self.across_)
             noise = OrientedNoise(spread.floor, shape, surface.latent.dimension)
-        return self._make_model(surface, noise, self._given_penalty())
+        return self._make_model(surface, noise, choose_penalty(self))
 
     def _refuse_amplification(self) -> None:
         if self.amplification is not None:

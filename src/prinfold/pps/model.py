@@ -31,7 +31,7 @@ from prinfold.pps.oriented_gaps import OrientedCells
 from prinfold.pps.oriented_model import OrientedParameters
 from prinfold.pps.oriented_noise import OrientedNoise
 from prinfold.pps.oriented_sums import OrientedNodes, OrientedStatistics
-from prinfold.rows.rows import Rows, blas_on_one_thread
+from prinfold.rows.rows import Rows
 
 _PATIENCE = 10
 """Steps within which the objective has to be back where it was, if the GTM's steps are to go on.
@@ -113,18 +113,15 @@ def _weights_then_noise(model: PPSModel, rows: Rows, state: PPSState) -> PPSStat
     an M-step for the noise, (33) or one that learns the clamping, and cannot lower the objective (unless nodes borrow
     rows from each other).
     """
-    with blas_on_one_thread():
-        moved = model.noise.with_weights(model.surface, state.statistics, model.penalty, state.parameters)
+    moved = model.noise.with_weights(model.surface, state.statistics, model.penalty, state.parameters)
     between = _after(model, rows, moved, state.hint)
-    with blas_on_one_thread():
-        found = model.noise.with_noise(model.surface, between.statistics, model.penalty, moved, moved)
+    found = model.noise.with_noise(model.surface, between.statistics, model.penalty, moved, moved)
     return _after(model, rows, found, between.hint)
 
 
 def paper_step(model: PPSModel, rows: Rows, state: PPSState, relaxation: float = 1.0) -> PPSState:
     """The GTM's M-step, whatever the objective does."""
-    with blas_on_one_thread():
-        proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
+    proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
     return _after(model, rows, proposed, state.hint)
 
 
@@ -165,8 +162,7 @@ def _after(model: PPSModel, rows: Rows, parameters: OrientedParameters, hint: Hi
 def _proposals(model: PPSModel, state: PPSState, relaxation: float) -> Iterator[tuple[OrientedParameters, float]]:
     """Parameters to try, best hopes first, each with how far to stretch the step after it."""
     noise, now = model.noise, state.parameters
-    with blas_on_one_thread():
-        proposed = _scoring_step(model, state)
+    proposed = _scoring_step(model, state)
     if state.stretch > 1.0 and relaxation > 1.0:
         yield now.extrapolate(proposed, state.stretch), min(_GROWTH * state.stretch, relaxation)
     yield proposed, min(_GROWTH, relaxation)

@@ -1,4 +1,4 @@
-"""Oriented noise for rows with missing cells and with errors that are known.
+"""Oriented noise, (17) of Chang and Ghosh, for rows with missing cells and with errors that are known.
 
 Σ = B I + (S − B) E Eᵀ is noise with factors, U = κE with κ² = |S − B|, whose products are added or, where there is less
 noise along the surface than across it, taken away: see :func:`prinfold.gtm.noise.factor_gaps.weigh`. A row whose

@@ -1,4 +1,4 @@
-"""Oriented noise for rows that are complete, plans and compiled sweeps included.
+"""Oriented noise, (17) of Chang and Ghosh, for rows that are complete, plans and compiled sweeps included.
 
 For the model see :mod:`prinfold.pps.oriented_model`, for other rows :mod:`prinfold.pps.oriented_gaps`.
 """

@@ -1,4 +1,4 @@
-"""Nodes with oriented noise as a pass over rows reads them, and the sums that it adds up for them."""
+"""Nodes with the oriented noise (17) of Chang and Ghosh as a pass over rows reads them, and the sums that it forms."""
 
 from __future__ import annotations
 

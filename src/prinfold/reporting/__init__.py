@@ -11,6 +11,7 @@ from typing import Any
 from prinfold.exceptions import InvalidParameterError, NoPermissionError, NotWrittenError
 from prinfold.explorer import Page, page_target
 from prinfold.explorer.packing import asset, fill_page
+from prinfold.loops import while_working
 from prinfold.plot.inputs import RowClasses, row_marks, row_names
 from prinfold.reporting import sections, writing
 from prinfold.reporting.measurements import Study, study
@@ -34,6 +35,7 @@ _LINKS = {
 }
 
 
+@while_working("Making the report")
 def report(
     model: Any,
     X: Any,

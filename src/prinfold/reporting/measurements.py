@@ -11,7 +11,7 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.base.surface_geometry import over_all_columns
 from prinfold.exceptions import PrinfoldError, UnsupportedInputError
-from prinfold.gtm.mixed.column_kinds import KINDS
+from prinfold.gtm.mixed.exponential_families import KINDS
 from prinfold.metrics import continuity, trustworthiness
 from prinfold.plot.inputs import FittedSurface, numbers_of
 from prinfold.select.samples import frame_of, take

@@ -13,6 +13,7 @@ import numpy as np
 from prinfold import plot
 from prinfold.exceptions import PrinfoldError
 from prinfold.files.atomic import write_bytes
+from prinfold.loops import Working
 from prinfold.plot.saving import render
 from prinfold.reporting.measurements import Study
 from prinfold.select.samples import frame_of
@@ -163,11 +164,11 @@ def pictures(asked: Request, folder: Path | None) -> list[Picture]:
     """Draw what is wanted; with a folder, each figure is also written there as PNG and as SVG."""
     formats = ("png",) if folder is None else ("png", "svg")
     found = []
-    for name, recipe in (RECIPES | _by_column(asked)).items():
-        if not recipe.wanted(asked):
-            continue
+    wanted = {name: recipe for name, recipe in (RECIPES | _by_column(asked)).items() if recipe.wanted(asked)}
+    for i, (name, recipe) in enumerate(wanted.items(), 1):
         try:
-            drawn = render(recipe.draw(asked), formats)
+            with Working(f"Making the report: figure {i} of {len(wanted)}"):
+                drawn = render(recipe.draw(asked), formats)
         except PrinfoldError:
             if name == "map":  # without which there is nothing to report, such as labels of the wrong length
                 raise

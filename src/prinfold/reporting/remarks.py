@@ -135,8 +135,8 @@ def _gaps(study: Study) -> Iterator[str]:
     if missing:
         measured = study.distance is not None and bool(np.isfinite(study.distance[~study.complete]).any())
         about = (
-            "Their distances from the surface are over the cells that were measured, raised to all columns in "
-            "proportion. The mean error and the shares of columns are of whole rows."
+            "Their distances from the surface use the known cells, scaled up to all columns. The mean error and the "
+            "explained shares of columns refer to complete rows."
             if measured
             else "They are on the map, but distances from the surface need every cell and leave them out."
         )

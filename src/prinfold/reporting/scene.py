@@ -26,8 +26,8 @@ def scene_of(study: Study, groups: RowClasses | None, columns: Any) -> dict[str,
     """Rows, surface and columns for the view in data space, or the reason why there is none."""
     if study.cells is not None or study.table is None:
         return (
-            "Some columns are levels or counts, among which a surface has no place. The columns that it keeps best are "
-            "shown on the map instead; move over it with explore to see the shares of all levels."
+            "Some columns are levels or counts, so that the surface cannot be drawn among them. The columns "
+            "that it keeps best are shown on the map instead; see with explore the shares of all levels."
         )
     if study.table.shape[1] < 2:
         return "There is one column only, in which a surface has no picture."

@@ -13,7 +13,6 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.rows.column_selection import ColumnSelection, Key, Numbers, cut, length_of, select_columns
 from prinfold.rows.dask_partitions import partitions_of
 from prinfold.rows.readers import PartitionReader, reader_of
-from prinfold.validation.dask_verbs import is_dask
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.settings import integer
 
@@ -170,11 +169,6 @@ class Blocks:
                 if self._layout is None:
                     self._layout = select_columns(each, self.columns, self.weight)
                 yield self._layout.read(each)
-
-
-def blocks_of_dask(X: Any) -> Any:
-    """A Dask array or frame as blocks, one for each partition; anything else as it is."""
-    return Blocks(X) if is_dask(X) else X
 
 
 @dataclass(frozen=True)

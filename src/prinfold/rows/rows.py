@@ -16,7 +16,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from threading import Lock, RLock, local
-from typing import Any, Generic, Protocol, Self, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, overload
 
 import joblib  # comes with scikit-learn, which needs it
 import numpy as np
@@ -88,27 +88,24 @@ class Rows:
     errors: FloatArray | None = None
     scale: FloatArray | None = None
     variances: FloatArray | None = None
+    at_hand: ClassVar[bool] = True
+    """Whether all rows are here, so that what a pass learns of them serves the next."""
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
         return int(self.table.shape[0])
 
-    @property
+    @cached_property
     def n_columns(self) -> int:
         return int(self.table.shape[1])
 
-    @property
+    @cached_property
     def total_weight(self) -> float:
         return float(self.n_rows if self.weight is None else np.sum(self.weight, dtype=np.float64))
 
-    @property
+    @cached_property
     def slices(self) -> list[slice]:
         return row_slices(self.n_rows, self.block_rows)
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether all rows are here, so that what a pass learns of them serves the next."""
-        return True
 
     @property
     def plain(self) -> bool:
@@ -241,6 +238,9 @@ class _Leaves(Generic[S]):
 
 def sum_blocks(work: Callable[[P], S], parts: Sequence[P]) -> S:
     """Σ work(part) over all parts, threaded, by the tree of :mod:`prinfold.rows.tree_sums`; each part is a leaf."""
+    if len(parts) == 1:
+        with blas_on_one_thread():
+            return work(parts[0])
     tree: TreeSum[S] = TreeSum()
     for_each_block(lambda leaf: tree.put(leaf[0], work(leaf[1])), list(enumerate(parts)))
     return tree.total()
@@ -255,10 +255,12 @@ def sum_through(
     Where they are cut depends on the sizes alone, so that the sum is the same to the last bit on any number of threads.
     No parts give the sum of nothing.
     """
-    leaves = cut_into_leaves(sizes, max(least, _ENTRIES_PER_THREAD))
+    leaves = cut_into_leaves(sizes, max(least, _ENTRIES_PER_THREAD)) if len(parts) > 1 else []
     if len(leaves) < 2:
         worker = make()
-        work_through(lambda: worker, parts, 0)
+        with blas_on_one_thread():
+            for part in parts:
+                worker.add(part)
         return worker.take_sum()
     tree: TreeSum[S] = TreeSum()
     work_through(lambda: _Leaves(make(), parts, tree), list(enumerate(leaves)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, fields
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -307,10 +307,7 @@ class BlockStream(Rows):
 
     blocks: Blocks | None = None
     n_read: int = 0
-
-    @property
-    def at_hand(self) -> bool:
-        return False
+    at_hand: ClassVar[bool] = False
 
     @property
     def sample(self) -> Rows:

@@ -20,7 +20,7 @@ from prinfold.exceptions import DegenerateWarning, InvalidParameterError, shown,
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.sequence.sequence_input import arrange
 from prinfold.gtm.sequence.verbs import SequenceVerbs
-from prinfold.loops import StopReason
+from prinfold.loops import Meter, StopReason, while_working
 from prinfold.pps.clamping_choice import standard_error
 from prinfold.select.choices import Choice, incomparability_note, remarks
 from prinfold.select.comparing import compare
@@ -46,6 +46,7 @@ _WIDTHS = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 """Widths tried where no grid is given: √2 apart, narrower ones leave gaps and wider ones nearly a plane."""
 
 
+@while_working("Choosing the settings")
 @check_call(
     model=nothing | instance_of(BaseEstimator, words="an estimator"),
     by=instance_of(str, words=f"one of {', '.join(map(repr, CRITERIA))}"),
@@ -130,7 +131,11 @@ def choose(
     log = FinishedTrials(checkpoint, "choose", _settings_of(job, candidates), _numbers_of(job))
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
     left = parallel(joblib.delayed(job.attempt)(*task) for task in tasks[log.n_kept :])
-    trials = list(log.followed_by(left))
+    trials = []
+    with Meter("Fitting the candidates", len(tasks)) as meter:
+        for trial in log.followed_by(left):
+            trials.append(trial)
+            meter.tell(len(trials))
     each = [trials[i : i + len(job.parts)] for i in range(0, len(trials), len(job.parts))]
     table, scores = _tabulate(each, job.fold_weights)
     chosen = _best(table, scores, job.fold_weights, simplest and len(job.parts) > 1)

@@ -165,9 +165,8 @@ def incomparability_note(choice: Choice) -> str:
     if choice.fold_scores.size or len(free) < 2:
         return ""
     return (
-        f"Candidates have {free[0]:g} to {free[-1]:g} weights that no prior holds down; between those that differ in "
-        "this the evidence depends on the units of the data, and decides nothing. Choose between them with "
-        "by='held-out'."
+        f"Candidates have {free[0]:g} to {free[-1]:g} weights without a prior. If these numbers differ, the evidence "
+        "depends on the units of the data and cannot compare them. Choose between them with by='held-out'."
     )
 
 

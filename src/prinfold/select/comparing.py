@@ -23,7 +23,7 @@ from prinfold.exceptions import (
     quantity,
     warn_caller,
 )
-from prinfold.loops import write_line
+from prinfold.loops import Meter, Working, while_working, write_line
 from prinfold.select.branching import branching_note
 from prinfold.select.candidates import Candidate, candidates_of
 from prinfold.select.comparison_result import Comparison
@@ -51,6 +51,7 @@ from prinfold.validation.settings import as_generator, check_call, instance_of, 
 from prinfold.validation.tables import check_table, has_gaps
 
 
+@while_working("Comparing the methods")
 @check_call(
     criterion=instance_of(str, words=f"one of {', '.join(map(repr, CRITERIA))}"), n_jobs=n_processes, random_state=seeds
 )
@@ -169,15 +170,20 @@ def _gather(
     trials: Iterable[MethodTrial], everyone: Sequence[Candidate], folds: int, *, verbose: bool
 ) -> list[list[MethodTrial]]:
     """Trials by candidate, in the order in which they come; each candidate is named when all of its are there."""
-    arriving, found, n = iter(trials), [], len(everyone)
+    arriving, n = iter(trials), len(everyone)
+    found: list[list[MethodTrial]] = []
     begin = before = perf_counter()
-    for i, one in enumerate(everyone, 1):
-        found.append([next(arriving) for _ in range(folds)])
-        now = perf_counter()
-        left = f", about {(now - begin) / i * (n - i):.0f} s left" if i < n else ""
-        if verbose and sys.stderr is not None:
-            write_line(sys.stderr, f"{i} of {n}  {one.name}: {now - before:.1f} s{left}")
-        before = now
+    with Meter("Comparing the methods", n * folds) as meter:
+        for i, one in enumerate(everyone, 1):
+            found.append([])
+            for fold in range(folds):
+                found[-1].append(next(arriving))
+                meter.tell((i - 1) * folds + fold + 1)
+            now = perf_counter()
+            left = f", about {(now - begin) / i * (n - i):.0f} s left" if i < n else ""
+            if verbose and sys.stderr is not None:
+                write_line(sys.stderr, f"{i} of {n}  {one.name}: {now - before:.1f} s{left}")
+            before = now
     return found
 
 
@@ -223,7 +229,7 @@ def _folds(rows: FloatArray, folds: int, rng: np.random.Generator) -> IntArray:
 def _thinning_note(taken: int, n: int) -> list[str]:
     if taken == n:
         return []
-    return [f"{taken} of {n} rows took part (max_rows); the model that is recommended is fitted to all of them."]
+    return [f"{taken} of {n} rows were compared (max_rows); the recommended model is fitted to all of them."]
 
 
 def _gaps_note(everyone: Sequence[Candidate], rows: FloatArray, n: int, n_components: int) -> list[str]:
@@ -232,18 +238,18 @@ def _gaps_note(everyone: Sequence[Candidate], rows: FloatArray, n: int, n_compon
     said = []
     if gaps:
         said.append(
-            f"{gaps} of {n} rows have gaps. They are judged by the cells that they have; squared distances are raised "
-            "to all columns in proportion."
+            f"{gaps} of {n} rows have missing cells. They are judged by their known cells; squared distances are "
+            "scaled up to all columns."
         )
         others = list(dict.fromkeys(one.method for one in everyone if not takes_gaps(one.model)))
         if others:
             said.append(
-                f"Methods that take no gaps ({', '.join(others)}) are fitted to complete rows only, and judged on the "
-                "same rows as the others."
+                f"Methods that need every cell ({', '.join(others)}) are fitted to complete rows only, and judged on "
+                "the same rows as the others."
             )
     if len(rows) < n:
         said.append(
-            f"{n - len(rows)} of {n} rows took no part in judging: they have {quantity(n_components, 'cell')} or "
+            f"{n - len(rows)} of {n} rows were not judged: they have {quantity(n_components, 'known cell')} or "
             "fewer, and lie on any surface."
         )
     return said
@@ -318,7 +324,8 @@ def _judge_and_fit(
         verdict = verdict_on(left)
         one = everyone[verdict.chosen]
         try:
-            return verdict, fit_to_rows(one.model, X), notes
+            with Working(f"Fitting {one.name} to all rows"):
+                return verdict, fit_to_rows(one.model, X), notes
         except Exception as error:  # it could be fitted to every part of the rows, and others can be to all
             words = f"{type(error).__name__}: {error}"
         left[verdict.chosen] = np.nan

@@ -11,6 +11,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.gtm.estimator import GTM
+from prinfold.loops import Meter
 
 _MOST_DIMENSIONS = 3
 """Dimensions beyond which a map is no longer looked at."""
@@ -56,7 +57,12 @@ def suggest_dimension(
     tried = np.arange(1, max(1, min(most, X.shape[1] - 1)) + 1)
     parts = np.unique(fold)
     tasks = [(X[fold != f], X[fold == f], int(q)) for q in tried for f in parts]
-    found = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(_held_out)(*task) for task in tasks)
+    fits = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(joblib.delayed(_held_out)(*task) for task in tasks)
+    found = []
+    with Meter("Finding the dimension", len(tasks)) as meter:
+        for each in fits:
+            found.append(each)
+            meter.tell(len(found))
     rows = np.empty((len(tried), len(X)))
     for i in range(len(tried)):
         for f, part in zip(parts, found[i * len(parts) : (i + 1) * len(parts)], strict=True):

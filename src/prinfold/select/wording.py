@@ -33,8 +33,8 @@ _RECORD = (
 """How the record of a criterion begins (benchmarks/comparing.py)."""
 
 _ERRORS = (
-    "± is one standard error of the mean over rows; ties go by the paired one, of the difference from the recommended "
-    "row by row, so that one that is not tied may stand between two that are."
+    "± is one standard error of the mean over rows; ties are decided by that of the paired difference from the "
+    "recommended method, so that an untied method may stand between two tied ones."
 )
 
 
@@ -73,7 +73,7 @@ def _confidence(everyone: tuple[Candidate, ...], verdict: Verdict) -> str:
     share = float(verdict.wins[verdict.chosen])
     others = [j for j in np.argsort(verdict.loss) if verdict.tied[j] and j != verdict.chosen]
     sure = (
-        "That is sure as far as these rows go"
+        "That is certain for these rows"
         if share >= _SURE_SHARE and not others
         else "That is likely"
         if share >= _LIKELY_SHARE
@@ -85,7 +85,7 @@ def _confidence(everyone: tuple[Candidate, ...], verdict: Verdict) -> str:
         words += f", {everyone[next_to_it].name} in {verdict.wins[next_to_it]:.0%}"
     if others:
         named = join_names((everyone[j].name for j in others), _MOST_NAMED)
-        return f"{words}; not told apart by one standard error: {named}."
+        return f"{words}; within one standard error of it: {named}."
     apart = ", and every other one is more than one standard error away" if share >= _LIKELY_SHARE else ""
     return f"{words}{apart}."
 
@@ -109,7 +109,7 @@ def legend(name: str, roughness: FloatArray, seconds: float) -> list[str]:
         "chosen: share of resamples of the rows in which it would be recommended",
     ]
     if (roughness > ROUGHEST).any():
-        said.append(f"roughness above {ROUGHEST:.0e} is not told apart: such a surface turns back all the time")
+        said.append(f"roughness above {ROUGHEST:.0e} is not compared further: such a surface folds everywhere")
     return said
 
 

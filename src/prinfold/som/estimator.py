@@ -27,7 +27,7 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.latent import LatentSpace
 from prinfold.loops import Scheduled, run_fixed_point
-from prinfold.rows.blocks import Blocks, blocks_of_dask
+from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import FEWEST_BLOCK_ROWS, Rows, as_rows, fill_gaps
 from prinfold.rows.streams import stream_of
 from prinfold.som import model
@@ -51,7 +51,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import check_table, check_weight, has_gaps, rows_with_weight
+from prinfold.validation.tables import check_table, check_weight, forget, has_gaps, rows_with_weight
 
 _FEWEST_ROWS = 2
 _DEFAULT_EPOCHS = 30
@@ -252,8 +252,7 @@ class SOM(SOMVerbs):
                     "leave rate at None",
                 )
             )
-        self._forget()
-        X = blocks_of_dask(X)
+        forget(self)
         rows = self._survey(X, sample_weight) if isinstance(X, Blocks) else self._check_rows(X, sample_weight)
         self._train(rows)
         for words, category in self._fit_warnings():

@@ -317,7 +317,7 @@ def draw_order(weight: FloatArray, rng: np.random.Generator) -> IntArray:
 
 def principal_start(rows: Rows, latent: LatentSpace, rng: np.random.Generator) -> FloatArray:
     """(K, D) nodes spread over the principal plane."""
-    return principal_nodes(latent, principal_axes(rows, latent.embed(latent.nodes[:1]).shape[1]))
+    return principal_nodes(latent, principal_axes(rows, latent.n_embedded))
 
 
 def random_start(rows: Rows, latent: LatentSpace, rng: np.random.Generator) -> FloatArray:

@@ -41,6 +41,7 @@ from prinfold.validation.settings import (
     one_of,
     real,
 )
+from prinfold.validation.tables import forget
 
 _NODES_PER_AXIS = {1: 40, 2: 12, 3: 6}
 """Nodes along each axis, by latent dimension."""
@@ -108,7 +109,7 @@ class RegressedManifold(PrincipalManifold):
         self
         """
         check_parameters(self, self._constraints)
-        self._forget()
+        forget(self)
         table, unique, offset, rows = centered_rows(self, X, sample_weight)
         init = self.init if isinstance(self.init, str) else weighted_places(self.init, unique, self.n_components)
         self._train(table, SurfaceRows(rows, unique.weight), offset, init)

@@ -3,8 +3,13 @@
 The method does not fail where there is no tree: it returns a branch of no length in a blob, and many side by side over
 a sheet. The signs of that are measured here. The limits were set on simulated rows, in 2 to 50 columns. Of the length
 of trees with three to five leaves 0 to 0.3 lies beside another branch, now and then 0.5 where two come near each other;
-of that of trees over sheets 0.3 to 0.9. The limit of 0.5 spares a tree of blood cells with 0.4. So a sheet is mostly
-told, not always.
+of that of trees over sheets 0.3 to 0.9. The limit of 0.5 spares a tree of blood cells with 0.4.
+
+Over a sheet with little noise the tree is dense, and no two strands of it lie near in units of that noise. There the
+neighbours of a row tell: they spread in two directions alike, and in a third by the noise alone. About a tree the
+second and the third direction are both of noise, or the second is short: variances in the third are 0.8 to 3 times
+those in the second (0.5 to 0.7 in three columns), over sheets 0.03 to 0.5. Where noise is so wide that neither sign is
+clear, a sheet is not told.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import Advice, Message
 from prinfold.latent.arc_length_curves import Strands
@@ -31,7 +37,18 @@ _STRAND_DEVIATIONS, _ELSEWHERE_RATIO, _DOUBLED_SHARE = 7.0, 2.4, 0.5
 over distance, from which on they are different parts of it; and share of the length from which on that is a surface."""
 
 _PLACES = 200
-"""Places on the tree at which it is compared with itself."""
+"""Places on the tree at which it is compared with itself, and rows whose neighbours are looked at."""
+
+_NEIGHBOR_SHARE, _FEWEST_NEIGHBORS, _LARGEST_SHARE, _MOST_ROWS = 0.05, 15, 0.1, 4000
+"""Neighbours of a row, as a share of all and at the least; share of all above which they are not near; and rows among
+which they are looked for."""
+
+_LEAST_DIRECTIONS = 3
+"""Directions without which a surface cannot be told from a blob."""
+
+_ALIKE_RATIO, _FLAT_RATIO, _FLAT_RATIO_FEW, _FEW_COLUMNS = 0.45, 0.6, 0.4, 4
+"""Variance of neighbours in a second direction over that in the first, from which on there are two; that in a third
+over the second, up to which there is no third, and the same in few columns, where noise has no other direction."""
 
 
 class FittedTree(NamedTuple):
@@ -72,11 +89,24 @@ def _check_sheet(fit: FittedTree) -> str:
     """Words about branches that lie side by side."""
     doubled = doubled_share(fit)
     if doubled < _DOUBLED_SHARE:
-        return ""
+        return _check_flat_neighborhoods(fit)
     return (
         f"branches run side by side over {doubled:.0%} of the length of the tree, nearer than "
         f"{_STRAND_DEVIATIONS:g} times the scatter of the rows across it ({fit.noise:.3g}), so that the data look like "
         f"a surface rather than a tree; try GTM(2)"
+    )
+
+
+def _check_flat_neighborhoods(fit: FittedTree) -> str:
+    """Words about rows whose neighbours spread in two directions."""
+    D = fit.graph.points.shape[1]
+    second, third = neighborhood_ratios(fit.inside, fit.weight, D)
+    if second < _ALIKE_RATIO or third > (_FLAT_RATIO_FEW if D <= _FEW_COLUMNS else _FLAT_RATIO):
+        return ""
+    return (
+        f"the neighbours of a row spread in two directions (the variance in the second is {second:.0%} of that in the "
+        f"first, in a third {third:.0%} of that in the second), so that the data look like a surface rather than a "
+        f"tree; try GTM(2)"
     )
 
 
@@ -98,3 +128,29 @@ def doubled_share(fit: FittedTree) -> float:
     way = fit.graph.network.distances(places, places)
     beside = (way > _ELSEWHERE_RATIO * apart) & (apart < _STRAND_DEVIATIONS * fit.noise)
     return float(beside.any(axis=1).mean())
+
+
+def neighborhood_ratios(inside: RowsInFrame, weight: FloatArray, D: int) -> tuple[float, float]:
+    """Variance of the neighbours of a row in their second direction over the first, and third over second: medians.
+
+    In two columns there is no third, and of few rows neighbours are not near: (0, inf).
+    """
+    some = evenly_by_radius(inside.rows, weight, _MOST_ROWS)
+    rows, rest, share = inside.rows[some], inside.rest[some], weight[some]
+    count = max(_FEWEST_NEIGHBORS, int(_NEIGHBOR_SHARE * len(rows)))
+    if D < _LEAST_DIRECTIONS or count > _LARGEST_SHARE * len(rows):
+        return 0.0, np.inf
+    about = np.unique(np.linspace(0, len(rows) - 1, _PLACES).astype(np.int64))
+    near = np.argpartition(squared_distances(rows[about], rows), count, axis=1)[:, :count]
+    spread = np.array([_three_variances(rows[each], rest[each], share[each], D) for each in near])
+    spread = np.maximum(spread, np.finfo(float).tiny)
+    return float(np.median(spread[:, 1] / spread[:, 0])), float(np.median(spread[:, 2] / spread[:, 1]))
+
+
+def _three_variances(rows: FloatArray, rest: FloatArray, weight: FloatArray, D: int) -> tuple[float, float, float]:
+    """The three largest variances of rows (k, q) in any direction; that of the columns left out counts as one."""
+    q = rows.shape[1]
+    about = rows - np.average(rows, axis=0, weights=weight)
+    values = np.linalg.eigvalsh((weight[:, None] * about).T @ about / weight.sum())[::-1]
+    outside = float(np.average(rest, weights=weight)) / (D - q) if q < D else 0.0
+    return float(values[0]), float(values[1]), max(outside, float(values[2]) if q > 2 else 0.0)

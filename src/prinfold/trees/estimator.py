@@ -46,7 +46,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import check_weight
+from prinfold.validation.tables import check_weight, forget
 
 _SUPPORT_SAMPLES = 50
 """Times that rows are drawn anew for ``min_support``."""
@@ -221,7 +221,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         self
         """
         check_parameters(self, self._constraints)
-        self._forget()
+        forget(self)
         table, unique, offset, rows = centered_rows(self, X, sample_weight)
         # Background has no flat spectrum that components could stand out of.
         inside = keep_components(rows, unique.weight, offset) if self.trim is None else keep_all(rows, offset)

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray
 from prinfold.base.trajectories import draw_weights
 from prinfold.density.ridges.graph import RidgeGraph
+from prinfold.loops import Meter
 from prinfold.validation.settings import check_setting, refits
 
 _TIP_SHARE = 0.5
@@ -23,11 +24,13 @@ def branch_support(
     """(B,) share of the trees of rows drawn anew in which each branch of a fitted tree is found again."""
     check_setting("n_samples", n_samples, refits(1))
     found = np.zeros(model.graph_.latent.n_branches)
-    for drawn in draw_weights(weight, n_samples, rng):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that a tree of rows drawn anew is doubtful is what is asked
-            again = model._fit_again(table, drawn)
-        found += found_again(model.graph_, again.graph_)
+    with Meter("Fitting bootstrap samples", n_samples) as meter:
+        for i, drawn in enumerate(draw_weights(weight, n_samples, rng), 1):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that a tree of rows drawn anew is doubtful is what is asked
+                again = model._fit_again(table, drawn)
+            found += found_again(model.graph_, again.graph_)
+            meter.tell(i)
     return np.asarray(found / n_samples)
 
 

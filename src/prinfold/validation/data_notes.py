@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -54,10 +55,39 @@ def unlike_spreads(spreads: FloatArray) -> UnlikeSpreads | None:
     return UnlikeSpreads(int(widest), int(narrow), ratio) if ratio > UNLIKE_SPREADS else None
 
 
+_COMPONENTS = re.compile(r"(x[_ ]?)?(pca?|principal component|component|latent)[_ ]?\d+|x_\w+ \d+", re.IGNORECASE)
+"""Names of components, and of the columns of an embedding in an AnnData object."""
+
+_UNIT = re.compile(r"[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$")
+
+
+def one_unit(names: Sequence[str]) -> str | None:
+    """Why columns are in one unit, as far as their names tell: components, positions on a scale, a unit in brackets."""
+    if all(_COMPONENTS.fullmatch(name.strip()) for name in names):
+        return "the columns are components, whose standard deviations are meant to differ"
+    if all(_is_number(name) for name in names):
+        return "the names of the columns are numbers, as in a spectrum or a series in one unit"
+    units = {found.group(1) if (found := _UNIT.search(name)) else None for name in names}
+    if len(units) == 1 and None not in units:
+        return f"all columns are in {units.pop()}"
+    return None
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
 def spreads_note(spreads: FloatArray, names: Sequence[str]) -> Message | None:
-    """A message about columns whose standard deviations (D,) differ more than tenfold; None where they do not."""
+    """A message about columns whose standard deviations (D,) differ more than tenfold.
+
+    None where they do not, or where the names of the columns say that these are in one unit.
+    """
     found = unlike_spreads(spreads)
-    if found is None:
+    if found is None or one_unit(names) is not None:
         return None
     wide, narrow = names[found.widest], names[found.narrow]
     return Message(

@@ -91,7 +91,8 @@ def name_failures(verb: F) -> F:
         X = args[0] if args else options.get("X")
         given = dict(zip(names, args, strict=False)) | options
         check_arguments(given)
-        if is_dask(X) and names and not verb.__name__.startswith(("fit", "partial_fit")):
+        dask = is_dask(X)
+        if dask and names and not verb.__name__.startswith(("fit", "partial_fit")):
             return ask_partitions(named, self, X, {name: each for name, each in given.items() if name != names[0]})
         outer = _FITTING.get()  # of fits within a fit the outermost knows the user's table
         token = _FITTING.set(given if outer is None and verb.__name__ == "fit" else outer)
@@ -112,7 +113,7 @@ def name_failures(verb: F) -> F:
         finally:
             _FITTING.reset(token)
         _judge(self, verb, X, found, left)
-        if verb.__name__ == "fit" and outer is None and not is_dask(X):
+        if verb.__name__ == "fit" and outer is None and not dask:
             warn_about_table(self, X, given.get("sample_weight"))
         return found
 
@@ -140,7 +141,7 @@ def _judge(estimator: Any, verb: Callable[..., Any], X: Any, found: Any, left: s
     numbers = list(_numbers(_attributes(estimator) if learned else found))
     if left and all(np.isfinite(each).all() for each in numbers):
         words = _reason(left, " in the fit" if learned else f" in {verb.__name__}")
-        words = f"{_name(estimator)}: {words}, and rows that are far from the others may count for nothing"
+        words = f"{_name(estimator)}: {words}, and outlying rows may have been ignored"
         return warn_caller(f"{words}. {_remedy(estimator, X)}", DegenerateWarning)
     is_whole = not learned and not vars(verb).get(_GAPS)
     if left or (is_whole and any(np.isnan(each).any() for each in numbers)):
@@ -156,13 +157,14 @@ def _attributes(estimator: Any) -> tuple[Any, ...]:
 
 def _numbers(answer: Any) -> Iterator[Any]:
     """The floating-point numbers in an answer: an array, a number, a frame, or several of them."""
-    if isinstance(answer, tuple):
+    if isinstance(answer, float | np.floating | np.ndarray):
+        if np.asarray(answer).dtype.kind == "f":
+            yield answer
+    elif isinstance(answer, tuple):
         for each in answer:
             yield from _numbers(each)
-    elif nw.dependencies.is_into_dataframe(answer):
+    elif not isinstance(answer, int | str | None) and nw.dependencies.is_into_dataframe(answer):
         yield from _numbers(nw.from_native(answer, eager_only=True).to_numpy())
-    elif isinstance(answer, float | np.floating | np.ndarray) and np.asarray(answer).dtype.kind == "f":
-        yield answer
 
 
 def _refusal(estimator: Any, verb: Callable[..., Any], X: Any, reason: str) -> str:

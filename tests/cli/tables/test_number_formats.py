@@ -120,7 +120,7 @@ def test_units_are_named_with_what_to_do(folder: Path, call: Call) -> None:
     written(folder / "data.tsv", "mass", [f"{i}.5 kg" for i in range(20)])
     found = call("fit", "data.tsv", "--json", *QUICK).json
     assert found["left_out"] == {
-        "mass": "numbers with something beside them, such as '0.5 kg'; write numbers alone to use it"
+        "mass": "numbers with units or other characters, such as '0.5 kg'; write numbers alone to use it"
     }
     assert (
         "is text, such as '0.5 kg'; write the numbers alone" in call("fit", "data.tsv", "-f", "-c", "mass,x").complaint

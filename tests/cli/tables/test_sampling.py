@@ -55,7 +55,7 @@ def test_a_fit_to_blocks_is_the_fit_to_all_rows(
 def test_what_takes_no_blocks_is_fitted_to_some_rows(words: list[str], large: Path, call: Call) -> None:
     found = call("fit", "data.parquet", "--json", *words, *([] if "kmm" in words else QUICK)).json
     assert found["rows"] == 50
-    assert "the fit is to 50 of 120 rows, drawn by --seed; --sample N takes another number" in found["notes"]
+    assert "the fit uses 50 of 120 rows, drawn at random (--seed); --sample N sets the number" in found["notes"]
 
 
 def write(kind: str, X: np.ndarray, folder: Path) -> Path:
@@ -91,7 +91,7 @@ def test_more_rows_than_there_are_is_all_of_them(table: Path, call: Call) -> Non
     assert not any("drawn" in note for note in found["notes"])
     said = call("fit", "data.csv", "--sample", "30", "--force", *QUICK)
     assert "40 rows" not in said.out.partition("note")[0]
-    assert "note: the fit is to 30 of 40 rows, drawn by --seed" in said.out
+    assert "note: the fit uses 30 of 40 rows, drawn at random" in said.out
 
 
 def test_each_row_is_as_likely_as_any_other() -> None:

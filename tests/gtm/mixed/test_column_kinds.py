@@ -14,11 +14,11 @@ from scipy.stats import bernoulli, gamma, nbinom, norm, poisson
 from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.gtm.mixed import column_kinds as kinds
+from prinfold.gtm.mixed import exponential_families as kinds
+from prinfold.gtm.mixed.column_kinds import RawColumn, automatic_kind, choose_columns, read_columns
 from prinfold.gtm.mixed.column_nodes import mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise
 from prinfold.gtm.mixed.column_sums import best_dispersion
-from prinfold.gtm.mixed.column_typing import RawColumn, automatic_kind, choose_columns, read_columns
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.latent import grid
 

@@ -231,7 +231,7 @@ def _why_text(values: Any) -> str:
     there = [cell for cell in values if cell is not None and not _is_missing(cell)]
     with_unit = [cell for cell in there if has_unit(cell)]
     if there and len(with_unit) >= _MOSTLY_NUMBERS * len(there):
-        return f"numbers with something beside them, such as {with_unit[0]!r}; write numbers alone to use it"
+        return f"numbers with units or other characters, such as {with_unit[0]!r}; write numbers alone to use it"
     return "text"
 
 

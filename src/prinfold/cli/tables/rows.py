@@ -99,14 +99,19 @@ def select_rows(cells: ChosenCells, policy: str, *, takes_gaps: bool, method: st
         return np.arange(len(gone)), []
     if policy == "error" or (policy == "keep" and not takes_gaps):
         why = "" if policy == "error" else f", and {method} needs every cell"
-        other = "" if takes_gaps or method == "a comparison" else ", or a method that takes gaps, such as --method gtm"
+        other = (
+            ""
+            if takes_gaps or method == "a comparison"
+            else ", or a method that accepts missing cells, such as --method gtm"
+        )
         hint = "--missing keep keeps them, --missing drop leaves them out" if takes_gaps else "use --missing drop"
         raise InvalidDataError(f"{_missing_words(cells)}{why}; {hint}{other}")
     if policy == "drop":
         return np.flatnonzero(~gone), [f"{int(gone.sum())} of {quantity(len(gone), 'row')} left out: cells are missing"]
     some = int((gone & ~empty).sum())
-    verbs = ("has", "is", "it has") if some == 1 else ("have", "are", "they have")
-    notes = [f"{some} of {quantity(len(gone), 'row')} {verbs[0]} missing cells and {verbs[1]} used for what {verbs[2]}"]
+    verbs = ("has", "is") if some == 1 else ("have", "are")
+    used = f"{some} of {quantity(len(gone), 'row')} {verbs[0]} missing cells and {verbs[1]} used"
+    notes = [f"{used}; missing cells are ignored"]
     if empty.any():
         notes.append(f"{quantity(int(empty.sum()), 'row')} left out: no cell has a number")
     return np.flatnonzero(~empty), notes if some else notes[1:]

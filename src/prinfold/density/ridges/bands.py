@@ -18,6 +18,7 @@ from prinfold._typing import FloatArray, RandomState
 from prinfold.density.bandwidths import effective_number
 from prinfold.density.ridges.mean_shift import Flow, Status
 from prinfold.exceptions import InvalidParameterError
+from prinfold.loops import Meter
 from prinfold.validation.memory import check_draws
 
 MakeFlow: TypeAlias = Callable[[FloatArray, FloatArray], Flow]
@@ -165,11 +166,13 @@ def ridge_bands(
     if draw is None:
         draw = FromDensity(_NOISE_BANDWIDTHS * float(np.median(flow.density.length(given.rows))))
     distance = np.full((n_samples, len(points)), np.inf)
-    for each in distance:
-        sample = observed_rows(draw(given.rows, given.weight, generator), flow)
-        found = coarse_flow(make_flow(*sample))(points)
-        there = found.status == Status.CONVERGED
-        each[there] = np.linalg.norm(found.points[there] - points[there], axis=1)
+    with Meter("Ridges of bootstrap samples", n_samples) as meter:
+        for i, each in enumerate(distance, 1):
+            sample = observed_rows(draw(given.rows, given.weight, generator), flow)
+            found = coarse_flow(make_flow(*sample))(points)
+            there = found.status == Status.CONVERGED
+            each[there] = np.linalg.norm(found.points[there] - points[there], axis=1)
+            meter.tell(i)
     return RidgeBands(points, distance, flow.density.length(points), level)
 
 

@@ -52,7 +52,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import as_numbers, check_table, check_weight
+from prinfold.validation.tables import as_numbers, check_table, check_weight, forget
 
 _NEIGHBORS = 30
 """Rows whose covariance gives the directions of ``normal="neighbors"``."""
@@ -300,7 +300,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         self
         """
         check_parameters(self, self._constraints)
-        self._forget()
+        forget(self)
         table = check_table(self, X, reset=True, min_rows=2)
         weight = check_weight(sample_weight, table)
         rows = unique_rows(table.astype(np.float64, copy=False), weight)
@@ -445,7 +445,12 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         D = self.n_features_in_
         if D <= _MOST_COLUMNS or self.density is not None:
             return []
-        words = f"the table has {D} columns. In more than {_MOST_COLUMNS} a density is uncertain, and so is its ridge."
+        words = f"the table has {D} columns. In more than {_MOST_COLUMNS} a density is uncertain, and so is its ridge"
+        support = self._model.made.support if self.flow_.dimension == 1 else np.zeros(0)
+        if len(support) and np.isfinite(support).all():
+            found = f"its branches ({len(support)}) are found again in {support.mean():.0%} of other samples"
+            words = f"{words}: {found}, on average"
+        words += "."
         fewer = "reduce the columns first, for instance by PCA(3)"
         return [(Message(words, fewer, *self._instead()), DegenerateWarning)]
 

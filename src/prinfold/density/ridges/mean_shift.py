@@ -88,11 +88,11 @@ class Status(enum.IntEnum):
 _SENTENCES = {
     Status.CONVERGED: "The row has reached the ridge.",
     Status.NOT_CONVERGED: "The row was still moving when the iterations were used up.",
-    Status.LOW_DENSITY: "The row came to rest where there is next to no density.",
-    Status.NOT_A_RIDGE: "The row came to rest where the density does not fall off across its way.",
-    Status.NO_GAP: "The row came to rest where no direction is that of a ridge more than others.",
-    Status.RAN_OFF: "The row ran off, away from all data.",
-    Status.OUTSIDE: "The row came to rest where nothing could have been observed.",
+    Status.LOW_DENSITY: "The row stopped where the density is almost zero.",
+    Status.NOT_A_RIDGE: "The row stopped where the density does not fall off across the ridge.",
+    Status.NO_GAP: "The row stopped where all directions are alike, so that none is along a ridge.",
+    Status.RAN_OFF: "The row left the data.",
+    Status.OUTSIDE: "The row stopped where, by the mask, nothing could have been observed.",
 }
 
 

@@ -29,6 +29,7 @@ from prinfold.density.densities import resampled
 from prinfold.density.ridges.bands import FromDensity, MakeFlow, coarse_flow, observed_rows, sort_rows
 from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 from prinfold.exceptions import InvalidDataError
+from prinfold.loops import Meter
 from prinfold.validation.memory import check_draws
 
 _NOISE_BANDWIDTHS = 4.0
@@ -40,7 +41,7 @@ _CELL_BANDWIDTHS = 0.125
 _PIECE_BANDWIDTHS, _JOINED_SHARE = 2.0, 0.9
 """Bandwidths of a step within a piece of a ridge, and the share of all points in one that is as good as whole."""
 
-_JOINING_FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0)
+_JOINING_FACTORS = (1.5, 2.0, 3.0, 4.0)
 """Bandwidths of a step that are tried in turn, until the pieces of a ridge are joined."""
 
 _MOST_STARTS = 400
@@ -148,14 +149,16 @@ def ridge_significance(
     draw, generator = FromDensity(width, shrunk=True), np.random.default_rng(rng)
     branch = chain_points(ridge.points, flow.density.length(ridge.points)) if branch is None else np.asarray(branch)
     chance, largest = [], np.zeros(n_samples)
-    for i in range(n_samples):
-        sample = observed_rows(draw(given.rows, given.weight, generator), flow)
-        other = coarse_flow(make_flow(*sample))
-        found = other(sample.rows[evenly_by_radius(*sample, _MOST_STARTS)])
-        found = found.only(found.status == Status.CONVERGED)
-        chance.append(strength(found, other, float(len(sample.rows))))
-        groups = chain_points(found.points, other.density.length(found.points))
-        largest[i] = _medians(chance[-1], groups).max(initial=0.0)
+    with Meter("Ridges of bootstrap samples", n_samples) as meter:
+        for i in range(n_samples):
+            sample = observed_rows(draw(given.rows, given.weight, generator), flow)
+            other = coarse_flow(make_flow(*sample))
+            found = other(sample.rows[evenly_by_radius(*sample, _MOST_STARTS)])
+            found = found.only(found.status == Status.CONVERGED)
+            chance.append(strength(found, other, float(len(sample.rows))))
+            groups = chain_points(found.points, other.density.length(found.points))
+            largest[i] = _medians(chance[-1], groups).max(initial=0.0)
+            meter.tell(i + 1)
     return RidgeSignificance(strength(ridge, flow, n), branch, tuple(chance), largest)
 
 
@@ -192,9 +195,10 @@ def ridge_pieces(points: FloatArray, length: FloatArray) -> RidgePieces:
     def sizes(factor: float) -> IntArray:
         return np.bincount(chain_points(points, _PIECE_BANDWIDTHS * factor * length))
 
-    count = sizes(1.0)
-    joining = (factor for factor in _JOINING_FACTORS if sizes(factor).max() >= _JOINED_SHARE * len(points))
-    return RidgePieces(len(count), float(count.max() / len(points)), next(joining, inf))
+    count, enough = sizes(1.0), _JOINED_SHARE * len(points)
+    wider = (factor for factor in _JOINING_FACTORS if sizes(factor).max() >= enough)
+    joining = 1.0 if count.max() >= enough else next(wider, inf)
+    return RidgePieces(len(count), float(count.max() / len(points)), joining)
 
 
 def _medians(values: FloatArray, group: IntArray) -> FloatArray:

@@ -9,7 +9,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.gtm.mixed.column_typing import Column, Columns
+from prinfold.gtm.mixed.column_kinds import Column, Columns
 
 
 def decode(values: FloatArray, column: Column, *, whole: bool) -> Any:

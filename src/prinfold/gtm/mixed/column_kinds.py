@@ -1,220 +1,398 @@
-"""Kinds of columns beside numbers with Gaussian noise: levels and counts, thesis 6.8.
-
-Each kind is an exponential family with the linear predictors η of its column as natural parameters,
-
-    ln p(t | η) = t·η − s A(η) + what does not depend on η,
-
-t being the cell (one predictor for each level of a categorical column, of which t marks one) and s its exposure: the
-size factor of a count, else 1. Where a node has the sums S = Σ r t and G = Σ r s over rows, its share of the
-log-likelihood is S·η − G A(η), which is concave. Negative binomial counts are Poisson counts whose rates scatter by a
-gamma variable, so that given that variable they are Poisson.
-"""
+"""Columns of a table read, told apart and turned into numbers (thesis 6.8): what each is, and its levels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import narwhals.stable.v1 as nw
 import numpy as np
-from scipy.special import expit, logsumexp, softmax
+import scipy.sparse
 
-from prinfold._typing import FloatArray, IntArray
-from prinfold.basis_maps.basis_map import BasisMap
+from prinfold._typing import FloatArray
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, join_names
 from prinfold.files import storable
-from prinfold.files.kinds import Kinds, sequence_of
-from prinfold.validation.settings import integer, one_of
+from prinfold.files.kinds import Kinds, part, sequence_of, text
+from prinfold.gtm.mixed.exponential_families import KINDS, SIZE_FACTOR, Layout
+from prinfold.validation.settings import Constraint, flag, one_of
 
-_NEWTON_STEPS = 3
-_HALVINGS = 30
-_ARMIJO = 1e-4
-"""Share of what a step promises that it has to hold."""
+_SHOWN = 6
+"""Levels that a text names."""
 
-_SETTLED = 1e-10
-"""Promised gain per unit of mass below which a column has nothing left to climb."""
+_FEW_IDS = 10
+"""Levels from which text of which more than half the values differ is taken for names of rows."""
 
-
-class Family(NamedTuple):
-    """An exponential family: A(η) (K,), its gradient (K, L), which is the mean, and what to take for its curvature."""
-
-    log_partition: Callable[[FloatArray], FloatArray]
-    mean: Callable[[FloatArray], FloatArray]
-    curvature: Callable[[FloatArray], FloatArray]
+_OVERDISPERSED = 1.5
+"""Variance over mean from which counts are negative binomial."""
 
 
-def _rates(eta: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):  # an endless rate is one that no step of ours is let go to
-        return np.asarray(np.exp(eta))
+class RawColumn(NamedTuple):
+    """A column as it came: ``values`` are float64 with NaN, or objects with None, where cells are missing.
+
+    ``what`` is "boolean", "integer", "float" or "text"; ``declared`` are the levels that its type names, if any;
+    ``dtype`` is the name of that type in a frame.
+    """
+
+    name: str
+    values: Any
+    what: str
+    declared: tuple[Any, ...] | None = None
+    dtype: str = ""
+
+    @property
+    def present(self) -> Any:
+        """The values that are there."""
+        missing = np.isnan(self.values) if self.what != "text" else np.array([v is None for v in self.values], bool)
+        return self.values[~missing]
 
 
-def _total_rate(eta: FloatArray) -> FloatArray:
-    return np.asarray(_rates(eta).sum(axis=1))
-
-
-def _softplus(eta: FloatArray) -> FloatArray:
-    return np.asarray(np.logaddexp(0.0, eta).sum(axis=1))
-
-
-def _sigmoid(eta: FloatArray) -> FloatArray:
-    return np.asarray(expit(eta))
-
-
-def _sigmoid_slope(eta: FloatArray) -> FloatArray:
-    return np.asarray(expit(eta) * expit(-eta))
-
-
-def _log_sum(eta: FloatArray) -> FloatArray:
-    return np.asarray(logsumexp(eta, axis=1))
-
-
-def _shares(eta: FloatArray) -> FloatArray:
-    return np.asarray(softmax(eta, axis=1))
-
-
-BERNOULLI = Family(_softplus, _sigmoid, _sigmoid_slope)
-POISSON = Family(_total_rate, _rates, _rates)
-# The Hessian of the log partition is diag(p) − ppᵀ. A gradient g over levels sums to zero, and for such a one
-# diag(p) gives the same step g/p at each node: so levels can be solved for one by one.
-CATEGORICAL = Family(_log_sum, _shares, _shares)
-
-
-class ColumnKind(NamedTuple):
-    """A kind of column: its family (None of Gaussian noise), whether its cells are levels, and whether counts."""
-
-    family: Family | None
-    levels: bool = False
-    counts: bool = False
-
-
-KINDS: dict[str, ColumnKind] = {
-    "gaussian": ColumnKind(None),
-    "bernoulli": ColumnKind(BERNOULLI, levels=True),
-    "categorical": ColumnKind(CATEGORICAL, levels=True),
-    "poisson": ColumnKind(POISSON, counts=True),
-    "negative_binomial": ColumnKind(POISSON, counts=True),
-}
-SIZE_FACTOR = "size_factor"
-"""A column that is not modelled, but says how much was looked at for the counts of its row."""
+_LEVEL = Constraint(lambda v: isinstance(v, str | int | float | bool), "text or a number")
 
 
 @storable
 @dataclass(frozen=True)
-class Layout:
-    """Which predictors belong to which column: ``kinds`` and how many predictors each column has, ``widths``."""
+class Column:
+    """A column as it was taken: its kind, the levels it has, why, and the type it had in a frame."""
 
     _kinds: ClassVar[Kinds] = {
-        "kinds": sequence_of(one_of((*KINDS, SIZE_FACTOR)), "D"),
-        "widths": sequence_of(integer(0), "D"),
+        "name": text,
+        "kind": one_of((*KINDS, SIZE_FACTOR)),
+        "levels": sequence_of(_LEVEL),
+        "why": text,
+        "dtype": text,
+        "whole": flag,
     }
 
-    kinds: tuple[str, ...]
-    widths: tuple[int, ...]
-
-    @cached_property
-    def source(self) -> IntArray:
-        """(D',) the column of each predictor."""
-        return np.repeat(np.arange(len(self.kinds)), self.widths)
-
-    @cached_property
-    def starts(self) -> IntArray:
-        """(D,) the first predictor of each column."""
-        return np.concatenate([[0], np.cumsum(self.widths)[:-1]]).astype(np.int64)
+    name: str
+    kind: str
+    levels: tuple[Any, ...] = ()
+    why: str = ""
+    dtype: str = ""
+    whole: bool = False
 
     @property
-    def n_predictors(self) -> int:
-        return int(sum(self.widths))
+    def width(self) -> int:
+        """How many predictors it has."""
+        if self.kind == SIZE_FACTOR:
+            return 0
+        return len(self.levels) if self.kind == "categorical" else 1
+
+    @property
+    def value_names(self) -> list[str]:
+        """Names of the values of :meth:`MixedGTM.inverse_transform`."""
+        if self.kind == "categorical":
+            return [f"{self.name}={level}" for level in self.levels]
+        if self.kind == "bernoulli":
+            return [f"{self.name}={self.levels[-1]}"]
+        return [] if self.kind == SIZE_FACTOR else [self.name]
+
+
+@storable
+@dataclass(frozen=True, repr=False)
+class Columns:
+    """The columns of a table, in order; ``frame`` is the library of the frame that they came in, if they did."""
+
+    _kinds: ClassVar[Kinds] = {"columns": sequence_of(part("Column")), "frame": text}
+
+    columns: tuple[Column, ...]
+    frame: str = ""
+
+    def __repr__(self) -> str:
+        wide = max(len(column.name) for column in self.columns)
+        lines = []
+        for column in self.columns:
+            levels = f" [{join_names(column.levels, _SHOWN)}]" if column.levels else ""
+            lines.append(f"{column.name:<{wide}}  {column.kind}{levels}: {column.why}")
+        return "\n".join(lines)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __iter__(self) -> Any:
+        return iter(self.columns)
+
+    def __getitem__(self, key: int | str) -> Column:
+        return self.columns[key if isinstance(key, int) else self.names.index(key)]
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
 
     @cached_property
-    def factor_column(self) -> int | None:
-        """The column of size factors, if there is one."""
-        return self.kinds.index(SIZE_FACTOR) if SIZE_FACTOR in self.kinds else None
+    def layout(self) -> Layout:
+        """Which predictors belong to which column."""
+        return Layout(tuple(c.kind for c in self.columns), tuple(c.width for c in self.columns))
 
-    def columns(self, *kinds: str) -> IntArray:
-        """Columns of some kinds."""
-        return np.flatnonzero([kind in kinds for kind in self.kinds])
-
-    def predictors(self, *kinds: str) -> IntArray:
-        """Predictors of some kinds."""
-        return np.flatnonzero([self.kinds[column] in kinds for column in self.source])
-
-    def part(self, column: int) -> slice:
-        """The predictors of a column."""
-        return slice(int(self.starts[column]), int(self.starts[column]) + self.widths[column])
-
-    @cached_property
-    def counted(self) -> IntArray:
-        """Columns of counts."""
-        return self.columns(*(name for name, kind in KINDS.items() if kind.counts))
-
-    @cached_property
-    def with_family(self) -> list[tuple[int, slice, Family]]:
-        """Columns of which an exponential family is fitted, with their predictors."""
-        return [
-            (j, self.part(j), family)
-            for j, kind in enumerate(self.kinds)
-            if kind in KINDS and (family := KINDS[kind].family) is not None
-        ]
+    @property
+    def sound(self) -> bool:
+        """Whether these can be columns of a model, wherever they come from."""
+        found: tuple[Any, ...] = self.columns
+        known = all(isinstance(c, Column) and c.kind in {*KINDS, SIZE_FACTOR} for c in found)
+        return known and all(bool(c.levels) == (c.kind in KINDS and KINDS[c.kind].levels) for c in self.columns)
 
 
-def log_likelihood(family: Family, mass: FloatArray, moment: FloatArray, eta: FloatArray) -> float:
-    """Σ_k S_k·η_k − G_k A(η_k), of masses (K,) and moments (K, L)."""
-    with np.errstate(invalid="ignore"):
-        return float(np.vdot(moment, eta) - mass @ family.log_partition(eta))
+# ----------------------------------------------------------------------------------------------- reading
 
 
-def climb(
-    surface: BasisMap, family: Family, mass: FloatArray, moment: FloatArray, strength: float, weights: FloatArray
-) -> FloatArray:
-    """Better weights (M, L) of a column for Σ_k S_k·η_k − G_k A(η_k) − ½ λ ‖W‖², with η = Φ W.
+def read_columns(X: Any) -> Sequence[RawColumn]:
+    """The columns of a frame or of a two-dimensional array."""
+    if nw.dependencies.is_into_dataframe(X):
+        frame = nw.from_native(X, eager_only=True)
+        return [_from_series(str(series.name), series) for series in frame.iter_columns()]
+    if scipy.sparse.issparse(X):
+        return _SparseColumns(X)
+    what = _NUMBERS.get(X.dtype.kind)
+    if what:
+        return [RawColumn(str(j), np.asarray(X[:, j], dtype=np.float64), what) for j in range(X.shape[1])]
+    return [_from_objects(str(j), X[:, j].tolist()) for j in range(X.shape[1])]
 
-    A few Newton steps, each of which is one weighted least-squares problem for each predictor and is halved until it
-    is uphill: a generalised M-step. Levels have only differences; what they have in common is taken off, which the
-    likelihood does not see and the penalty welcomes.
+
+_NUMBERS = {"b": "boolean", "i": "integer", "u": "integer", "f": "float"}
+
+
+class _SparseColumns(Sequence[RawColumn]):
+    """Columns of a sparse matrix, filled in one at a time."""
+
+    def __init__(self, X: Any) -> None:
+        self.matrix = X.tocsc()
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def __getitem__(self, j: Any) -> Any:
+        if not 0 <= j < len(self):
+            raise IndexError(j)
+        values = self.matrix[:, [j]].toarray()[:, 0].astype(np.float64)
+        return RawColumn(str(j), values, _NUMBERS[self.matrix.dtype.kind])
+
+
+def library_of(X: Any) -> str:
+    """The library of a frame; nothing of an array."""
+    return str(nw.from_native(X, eager_only=True).implementation) if nw.dependencies.is_into_dataframe(X) else ""
+
+
+def _from_series(name: str, series: Any) -> RawColumn:
+    kind = series.dtype
+    if kind == nw.Boolean or kind.is_integer():
+        what = "boolean" if kind == nw.Boolean else "integer"
+        return RawColumn(name, _numbers(series), what, (False, True) if what == "boolean" else None, str(kind))
+    if kind.is_numeric():
+        return RawColumn(name, _numbers(series), "float", None, str(kind))
+    declared = None
+    if isinstance(kind, nw.Categorical | nw.Enum):
+        declared = tuple(series.cat.get_categories().to_list())
+    return _from_objects(name, series.to_list(), declared, str(kind).partition("(")[0])
+
+
+def _numbers(series: Any) -> FloatArray:
+    found: FloatArray = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    found[series.is_null().to_numpy()] = np.nan
+    return found
+
+
+def _from_objects(name: str, values: list[Any], declared: Any = None, dtype: str = "") -> RawColumn:
+    """A column of Python values: booleans or numbers where all of them are, else text."""
+    values = [None if _is_missing(value) else value for value in values]
+    present = [value for value in values if value is not None]
+    if declared is None and present and all(isinstance(value, bool | np.bool_) for value in present):
+        return RawColumn(name, _floats(values), "boolean", (False, True), dtype)
+    if declared is None and present and not any(isinstance(value, str | bool) for value in present):
+        try:
+            return RawColumn(name, _floats(values), "float", None, dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidDataError(f"column {name!r} holds neither numbers nor text: {error}") from error
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return RawColumn(name, column, "text", declared, dtype)
+
+
+def _floats(values: list[Any]) -> FloatArray:
+    return np.array([np.nan if value is None else float(value) for value in values])
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in {"NAType", "NaTType"} or _is_nan(value)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+# ------------------------------------------------------------------------------------------------ typing
+
+
+def choose_columns(
+    raw: Sequence[RawColumn], wanted: Any, size_factor: Any = None, frame: str = "", weight: FloatArray | None = None
+) -> Columns:
+    """Kinds of all columns: as ``wanted`` says, else by :func:`automatic_kind`."""
+    names = [column.name for column in raw]
+    given = {"auto": {}}.get(wanted) if isinstance(wanted, str) else {_place(k, names): v for k, v in wanted.items()}
+    if given is None:
+        given = dict.fromkeys(range(len(raw)), wanted)
+    if size_factor is not None:
+        given[_place(size_factor, names)] = SIZE_FACTOR
+    return Columns(tuple(_as_column(column, given.get(j), weight) for j, column in enumerate(raw)), frame)
+
+
+def _place(key: Any, names: Sequence[str]) -> int:
+    """Which column a name or number means."""
+    if isinstance(key, str):
+        if names.count(key) == 1:
+            return names.index(key)
+        near = difflib.get_close_matches(key, names, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {join_names(names, _SHOWN)}"
+        raise InvalidParameterError(f"there is no column {key!r}{hint}")
+    if not -len(names) <= key < len(names):
+        raise InvalidParameterError(f"there is no column {key}: the table has {len(names)}")
+    return int(key) % len(names)
+
+
+def _as_column(raw: RawColumn, wanted: str | None, weight: FloatArray | None) -> Column:
+    present = raw.present
+    if not len(present):
+        raise InvalidDataError(f"column {raw.name!r} holds no value in any row; drop it")
+    if raw.what != "text" and not np.isfinite(present).all():
+        raise InvalidDataError(f"column {raw.name!r} contains infinity (inf); mark what is not known as missing")
+    kind, why = (wanted, "as asked for") if wanted else automatic_kind(raw, weight)
+    whole = raw.what in {"integer", "boolean"}
+    levels: tuple[Any, ...] = ()
+    if kind in KINDS and KINDS[kind].levels:
+        levels = _levels(raw, kind)
+    else:
+        _refuse_numbers(raw.name, raw.values, raw.what, kind)
+    return Column(raw.name, kind, levels, why, raw.dtype, whole)
+
+
+def automatic_kind(raw: RawColumn, weight: FloatArray | None = None) -> tuple[str, str]:
+    """The kind of a column by its type and values, with the reason.
+
+    Booleans and columns of two levels or whole numbers are Bernoulli, as are floats of nothing but 0 and 1; text and
+    categories are categorical; whole numbers from 0 up are counts, Poisson or, where their variance is
+    over 1.5 times their mean, negative binomial; all other numbers are Gaussian.
     """
-    Phi = surface.node_features
-
-    def value(at: FloatArray) -> float:
-        return log_likelihood(family, mass, moment, Phi @ at) - 0.5 * strength * surface.roughness(at)
-
-    if family == CATEGORICAL:
-        weights = weights - weights.mean(axis=1, keepdims=True)
-    present = value(weights)
-    for _ in range(_NEWTON_STEPS):
-        eta = Phi @ weights
-        gap = moment - mass[:, None] * family.mean(eta)
-        bend = mass[:, None] * family.curvature(eta)
-        step = _newton(surface, bend, bend * eta + gap, strength, weights) - weights
-        penalty = strength * surface.penalty_mask[:, None] * weights
-        promise = float(np.vdot(Phi.T @ gap - penalty, step))
-        if not promise > _SETTLED * mass.sum():
-            break
-        factor = _uphill(value, weights, step, present, promise)
-        if factor == 0.0:
-            break
-        weights = weights + factor * step
-        present = value(weights)
-    return weights
+    present = raw.present
+    if raw.what == "boolean":
+        return "bernoulli", "true or false"
+    if raw.what == "text":
+        return _kind_of_text(raw)
+    distinct = np.unique(present)
+    if raw.what == "float":
+        if len(distinct) == 2 and (distinct == [0.0, 1.0]).all():
+            return "bernoulli", "0 and 1 only"
+        return "gaussian", "numbers"
+    if len(distinct) == 2:
+        return "bernoulli", "two whole numbers only"
+    _refuse_row_numbers(raw, distinct)
+    if distinct[0] != 0.0:
+        return "gaussian", "whole numbers that do not start at 0"
+    counted = None if weight is None else weight[~np.isnan(raw.values)]
+    mean = np.average(present, weights=counted)
+    variance = np.average(np.square(present - mean), weights=counted)
+    if variance > _OVERDISPERSED * mean:
+        return "negative_binomial", f"whole numbers from 0 up, variance {variance / mean:.3g} times the mean"
+    return "poisson", "whole numbers from 0 up"
 
 
-def _newton(
-    surface: BasisMap, bend: FloatArray, target: FloatArray, strength: float, weights: FloatArray
-) -> FloatArray:
-    """Weighted least squares for each predictor."""
-    each = (
-        surface.solve(bend[:, [j]].ravel(), target[:, [j]], strength, weights[:, [j]]) for j in range(weights.shape[1])
-    )
-    return np.hstack(list(each))
+def _refuse_row_numbers(raw: RawColumn, distinct: FloatArray) -> None:
+    """Raise an error for whole numbers that run from 0 or 1 up, each of them once."""
+    n = len(raw.present)
+    if len(distinct) == n > _FEW_IDS and distinct[0] in {0.0, 1.0} and distinct[-1] - distinct[0] == n - 1:
+        raise InvalidDataError(
+            Message(
+                f"column {raw.name!r} holds the numbers {distinct[0]:.0f} to {distinct[-1]:.0f}, each once: it looks "
+                "like numbers of rows.",
+                "drop it",
+                Advice("columns", {raw.name: "gaussian"}, "say {}"),
+            )
+        )
 
 
-def _uphill(
-    value: Callable[[FloatArray], float], weights: FloatArray, step: FloatArray, present: float, promise: float
-) -> float:
-    """How much of a step to take, 0 where none of it is uphill."""
-    factor = 1.0
-    for _ in range(_HALVINGS):
-        there = value(weights + factor * step)
-        if np.isfinite(there) and there >= present + _ARMIJO * factor * promise:
-            return factor
-        factor *= 0.5
-    return 0.0
+def _kind_of_text(raw: RawColumn) -> tuple[str, str]:
+    present = raw.present.tolist()
+    n, distinct = len(present), len(set(present))
+    if (distinct == n > 2 or distinct > max(_FEW_IDS, n / 2)) and not raw.declared:
+        raise InvalidDataError(
+            Message(
+                f"column {raw.name!r} has {distinct} different values in {n} rows, such as {present[0]!r}: it looks "
+                "like names of rows rather than levels.",
+                "drop it",
+                Advice("columns", {raw.name: "categorical"}, "say {}"),
+            )
+        )
+    n_levels = len(raw.declared) if raw.declared else distinct
+    return ("bernoulli", "two levels") if n_levels == 2 else ("categorical", f"{n_levels} level{'s' * (n_levels > 1)}")
+
+
+def _levels(raw: RawColumn, kind: str) -> tuple[Any, ...]:
+    """The levels of a column: those its type declares, else those that occur, in order."""
+    if raw.declared:
+        levels = tuple(raw.declared)
+    else:
+        found = raw.present.tolist()
+        whole = raw.what == "integer"
+        distinct = {int(value) for value in found} if whole else set(found)
+        levels = tuple(sorted(distinct, key=lambda value: (type(value).__name__, value)))
+        if kind == "bernoulli" and raw.what != "text" and set(levels) <= {0, 1}:
+            levels = (0, 1) if whole else (0.0, 1.0)
+    odd = next((level for level in levels if not isinstance(level, str | bool | int | float)), None)
+    if odd is not None:
+        raise InvalidDataError(f"column {raw.name!r} has the level {odd!r}, which is neither text nor a number")
+    if kind == "bernoulli" and len(levels) > 2:
+        raise InvalidDataError(
+            f"column {raw.name!r} has {len(levels)} levels ({join_names(levels, _SHOWN)}), but a bernoulli column has "
+            "two; call it 'categorical'"
+        )
+    return levels
+
+
+# ---------------------------------------------------------------------------------------------- encoding
+
+
+def encode(raw: RawColumn, column: Column, unseen: str) -> FloatArray:
+    """(n,) numbers of a column, levels by their place among the levels; NaN where a cell is missing."""
+    if not len(raw.present) and column.kind != SIZE_FACTOR:  # of what type is a column of nothing?
+        return np.full(len(raw.values), np.nan)
+    if not column.levels:
+        _refuse_numbers(column.name, raw.values, raw.what, column.kind)
+        return np.asarray(raw.values, dtype=np.float64)
+    place: dict[Any, float] = {level: float(i) for i, level in enumerate(column.levels)}
+    place[None] = np.nan
+    values = [None if _is_missing(value) else value for value in raw.values.tolist()]
+    codes = np.array([place.get(value, -1.0) for value in values])
+    strange = codes < 0
+    if strange.any() and unseen == "error":
+        row = int(np.argmax(strange))
+        raise InvalidDataError(
+            Message(
+                f"column {column.name!r} holds the level {values[row]!r} in row {row}, which the model has not seen; "
+                f"it knows {join_names(column.levels, _SHOWN)}.",
+                Advice("unseen", "missing", "set {} to treat such cells as missing"),
+            )
+        )
+    return np.where(strange, np.nan, codes)
+
+
+def _refuse_numbers(name: str, values: Any, what: str, kind: str) -> None:
+    """Raise an error for a column whose values its kind cannot have."""
+    if what == "text":
+        row = next((i for i, value in enumerate(values) if value is not None), 0)
+        raise InvalidDataError(
+            f"column {name!r} holds text, such as {values[row]!r} in row {row}, but was to be {kind}; it can be "
+            "'categorical' or 'bernoulli'"
+        )
+    present = ~np.isnan(values)
+    if kind == SIZE_FACTOR:
+        bad = ~(values > 0) | np.isinf(values)
+        needed = "size factors must be finite and above zero"
+    elif kind in KINDS and KINDS[kind].counts:
+        bad = present & ((values < 0) | (values != np.floor(values)))
+        needed = f"{kind} counts must be whole numbers of at least 0"
+    else:
+        return
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidDataError(f"column {name!r} holds {values[row]:g} in row {row}, but {needed}")

@@ -1,4 +1,7 @@
-"""Nodes of a table of mixed columns: densities, means and variances of every column at each, and sums over rows."""
+"""Nodes of a table of mixed columns: densities, means and variances of every column at each, and sums over rows.
+
+The E-step of thesis 6.8.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ import numpy as np
 from scipy.special import digamma, gammaln, softmax
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.gtm.mixed.column_kinds import KINDS, Layout
 from prinfold.gtm.mixed.column_sums import MixedBlock, MixedStatistics
+from prinfold.gtm.mixed.exponential_families import KINDS, Layout
 from prinfold.gtm.noise.protocol import Posterior, largest_weight
 
 _DIFFERENCE_STEP = 0.1

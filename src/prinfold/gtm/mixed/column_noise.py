@@ -19,7 +19,6 @@ from scipy.special import gammaln
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.mixed.column_kinds import Layout, climb, log_likelihood
 from prinfold.gtm.mixed.column_nodes import MixedNodes
 from prinfold.gtm.mixed.column_sums import (
     LEAST_DISPERSION,
@@ -28,6 +27,7 @@ from prinfold.gtm.mixed.column_sums import (
     MixedStatistics,
     best_dispersion,
 )
+from prinfold.gtm.mixed.exponential_families import Layout, climb, log_likelihood
 from prinfold.gtm.noise.per_cell import CellNoise, CellStatistics
 from prinfold.gtm.noise.protocol import Capabilities, Parameters, Precision, positive_array
 from prinfold.gtm.penalties import Penalty

@@ -18,13 +18,13 @@ from prinfold.files.kinds import Kinds, numbers, part
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm.fitting import column_spread, noise_attributes, plain_recipe, table_mean
+from prinfold.gtm.fitting import choose_penalty, column_spread, noise_attributes, plain_recipe, table_mean
 from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.latent_grid_model import LatentGridModel
-from prinfold.gtm.mixed.column_kinds import KINDS
+from prinfold.gtm.mixed.column_kinds import Columns
 from prinfold.gtm.mixed.column_nodes import MixedNodes, mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
-from prinfold.gtm.mixed.column_typing import Columns
+from prinfold.gtm.mixed.exponential_families import KINDS
 from prinfold.gtm.mixed.starts import inform_noise, link_start
 from prinfold.gtm.mixed.tables import MixedTables
 from prinfold.gtm.model_files import NOISE_PARAMETERS
@@ -35,6 +35,7 @@ from prinfold.gtm.recipe import Recipe, TrainingJob
 from prinfold.rows.rows import Rows, dense
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, instance_of, integer, nothing, one_of, real
+from prinfold.validation.tables import has_gaps
 
 _kind = one_of(tuple(KINDS))
 _of_columns = Constraint(
@@ -337,10 +338,11 @@ class MixedGTM(MixedTables):
             "spread": self._spread,
             "attributes": mixed_attributes,
             "folds": mixed_folds,
+            "basis_steps": (),  # numbers of levels are no distances
             "model_steps": (self._inform_noise,),
             "start_steps": (link_start,),
         }
-        return plain_recipe(self, self._make_noise, self._given_penalty(), places, **(own | parts))
+        return plain_recipe(self, self._make_noise, choose_penalty(self), places, **(own | parts))
 
     def _make_noise(self, surface: BasisMap, spread: ColumnSpread) -> MixedNoise:
         layout, cells = self.columns_.layout, CellNoise(spread.floor, spread.floors, spread.scale)
@@ -350,14 +352,14 @@ class MixedGTM(MixedTables):
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         kept = spread_of_model(spread.floor, len(self.columns_.layout.columns("gaussian")))
         noise = replace(self._make_noise(surface, kept), reference=self.noise_parameters_.get("reference"))
-        return gtm.GTMModel(surface, noise, self._given_penalty())
+        return gtm.GTMModel(surface, noise, choose_penalty(self))
 
-    def _center(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
+    def _center(self, table: FloatArray, weight: FloatArray | None, gaps: bool) -> FloatArray:
         """(D,) means of Gaussian columns, nil of others."""
         found = np.zeros(table.shape[1])
         g = self.columns_.layout.columns("gaussian")
         if len(g):
-            found[g] = table_mean(table[:, g], weight)
+            found[g] = table_mean(table[:, g], weight, gaps and has_gaps(table[:, g]))
         return found
 
     def _spread(self, rows: Rows) -> ColumnSpread:

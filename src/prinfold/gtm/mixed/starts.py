@@ -146,10 +146,10 @@ def link_start(start: Start) -> Start:
         begun = start(replace(model, noise=IsotropicNoise(_TINY)), encoded, rng)
         weights = begun.weights * unit
         seen = model.surface.nodes(weights) + middle
-        nodes = model.surface.latent.nodes
+        Phi = model.surface.node_features
         for column, part, _ in noise.layout.with_family:
             eta = _predictors(noise.layout.kinds[column], seen[:, part], noise.prior[part] / noise.prior_mass[part])
-            weights[:, part] = model.surface.fit(nodes, eta, _RIDGE * len(nodes))
+            weights[:, part] = model.surface.regress(Phi, eta, _RIDGE * len(Phi))
         first: MixedParameters = noise.initial(weights, begun.precision / np.square(unit[g]))
         return first
 

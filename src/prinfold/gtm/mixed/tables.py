@@ -15,7 +15,7 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError, Message
 from prinfold.gtm.fitting import FEWEST_ROWS
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.mixed.column_frames import as_frame, decode, fill_frame
-from prinfold.gtm.mixed.column_typing import (
+from prinfold.gtm.mixed.column_kinds import (
     Columns,
     RawColumn,
     choose_columns,

@@ -33,7 +33,7 @@ from prinfold.gtm.mixture.verbs import MixtureVerbs
 from prinfold.gtm.warnings import warn_about_empty_rows
 from prinfold.latent import Atlas
 from prinfold.loops import run_fixed_point
-from prinfold.rows.blocks import Blocks, blocks_of_dask
+from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows
 from prinfold.rows.streams import stream_of
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -190,8 +190,7 @@ class GTMMixture(MixtureVerbs):
         """
         check_parameters(self, self._constraints)
         recipes = check_recipes(self.gtm, self.n_maps, self.shared_noise)
-        self._forget()
-        X = blocks_of_dask(X)
+        forget(self)
         start = self._begin_on_blocks if isinstance(X, Blocks) else self._begin_on_table
         self._warn(*self._train(start(X, recipes, sample_weight, errors)))
         return self

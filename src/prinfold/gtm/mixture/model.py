@@ -111,8 +111,7 @@ class MixtureModel:
 
     def step(self, rows: Rows, state: MixtureState, relaxation: float = 1.0) -> MixtureState:
         """State after one more EM iteration, stretched as :func:`prinfold.gtm.model.relaxed` does."""
-        with blas_on_one_thread():
-            proposed = m_step(self, state.statistics, state.parameters)
+        proposed = m_step(self, state.statistics, state.parameters)
 
         def look(at: MixtureParameters, stretch: float) -> MixtureState:
             return MixtureState(at, *e_step(self, rows, at, state.hints), stretch)

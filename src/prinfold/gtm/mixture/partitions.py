@@ -1,4 +1,4 @@
-"""Rows in a few parts for the maps of a mixture to begin with: by k-means, or by flats or Gaussians for centres.
+"""Rows in a few parts for a mixture of maps (thesis 6.3) to begin with: by k-means, flats or Gaussians for centres.
 
 Whatever is drawn is drawn from distinct rows in the order of their distance from the middle, so that neither the order
 of the rows, nor repeats in place of weights, nor a rotation of the data leads to another partition.

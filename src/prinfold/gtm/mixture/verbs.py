@@ -31,7 +31,7 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.mixture import model as algorithm
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.warnings import MapOnRows, warn_about_empty_rows, warn_about_fit, widest_spacing
+from prinfold.gtm.warnings import MapOnRows, about_fit, warn_about_empty_rows, warn_all
 from prinfold.latent import Atlas
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.memory import check_draws
@@ -429,8 +429,8 @@ class MixtureVerbs(PrincipalManifold):
                 own = replace(rows, offset=each.offset_, weight=weight * share[:, j])
                 recipe, parameters, mass = each._recipe(), each._parameters(), each.memory_.statistics.mass
                 counted = recipe.row_weights(each._model, own, parameters)
-                spacing = widest_spacing(each.latent_)
-                warn_about_fit(each, MapOnRows(each._model, own, parameters, mass, counted, spacing, recipe.folds))
+                spacing = each.latent_.widest_spacing
+                warn_all(about_fit(each, MapOnRows(each._model, own, parameters, mass, counted, spacing, recipe.folds)))
             for one in caught:
                 if not issubclass(one.category, ConvergenceWarning | InterruptedWarning):
                     said.setdefault((Message.after("", one.message), one.category), []).append(j)

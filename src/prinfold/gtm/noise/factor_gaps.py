@@ -1,4 +1,4 @@
-"""Noise with factors for rows with missing cells and with errors that are known.
+"""Noise with factors for rows with missing cells and with errors that are known, after thesis 6.5.
 
 The precision of a cell of e is p = ρ/v, with v the variance of the noise and ρ = v/(v + err²), and 0 where the cell is
 missing; S = I + UᵀPU then differs from row to row and node to node, and is one product of the ρ with the products of

@@ -46,7 +46,7 @@ def with_directions(start: Start, directions: Directions) -> Start:
 def _divide_axes(directions: Directions, model: GTMModel, rows: Rows, rng: np.random.Generator) -> FactorParameters:
     """The best of the ways in which surface and directions may share the principal axes."""
     latent, n_factors = model.surface.latent, directions.count
-    n_surface = min(latent.embed(latent.nodes[:1]).shape[1], rows.n_columns)
+    n_surface = min(latent.n_embedded, rows.n_columns)
     if directions.axes is not None:
         _refuse_other_axes(directions.axes, n_surface, rows.n_columns)
     n_axes = max(n_surface + n_factors, 0 if directions.axes is None else max(directions.axes) + 1)

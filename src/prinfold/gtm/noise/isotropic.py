@@ -254,7 +254,7 @@ class IsotropicNoise:
 
     def at_nodes(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> IsotropicNodes:
         centers = surface.nodes(parameters.weights)
-        beta = parameters.level
+        beta = float(parameters.precision)
         half_square = 0.5 * np.einsum("kd,kd->k", centers, centers)
         n_nodes, n_columns = centers.shape
         full = np.empty((n_columns + 2, n_nodes))
@@ -273,7 +273,7 @@ class IsotropicNoise:
 
         The weighted squared distance is Σ g‖y‖² − 2⟨Y, RᵀT⟩ + Σ‖t‖², so no second pass is needed.
         """
-        strength = penalty.strength(parameters.level)
+        strength = penalty.strength(float(parameters.precision))
         weights = surface.solve(sums.mass, sums.moment, strength, parameters.weights)
         centers = surface.nodes(weights)
         error = sums.mass @ np.einsum("kd,kd->k", centers, centers) - 2 * np.vdot(centers, sums.moment) + sums.square

@@ -24,7 +24,6 @@ from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import AnyNoise, Directions
 from prinfold.gtm.noise.student import MOST_DF, StudentCells
 from prinfold.gtm.noise.varying import SmoothNoise
-from prinfold.latent import Sphere
 from prinfold.validation.settings import Constraint, axis_counts, flag, integer, nothing, one_of, real
 
 _FUNCTIONS_PER_AXIS = {1: 4, 2: 3, 3: 2}
@@ -247,7 +246,8 @@ class VaryingNoise:
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> SmoothNoise:
         latent = surface.latent
-        few = _FUNCTIONS_ON_A_SPHERE if isinstance(latent, Sphere) else _FUNCTIONS_PER_AXIS.get(latent.n_columns, 1)
+        curved = latent.dimension < latent.n_columns  # a sphere, which is no product of axes
+        few = _FUNCTIONS_ON_A_SPHERE if curved else _FUNCTIONS_PER_AXIS.get(latent.n_columns, 1)
         basis = make_basis(few if self.basis is None else self.basis, 1.0, False, latent).bind(latent)
         features = basis.features(latent.nodes)
         return SmoothNoise(spread.floor, basis, features, float(self.ridge), bool(self.precision), bool(self.mixing))

@@ -1,4 +1,4 @@
-"""Tangents of a surface at its nodes, and what of a vector lies in them."""
+"""Tangents of a surface at its nodes, thesis (6.2) and PPS (17), and what of a vector lies in them."""
 
 from __future__ import annotations
 

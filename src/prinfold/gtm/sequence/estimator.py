@@ -35,7 +35,7 @@ from prinfold.rows.rows import Rows
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_empty_columns
 from prinfold.validation.settings import Constraint, check_parameters, integer, nothing, one_of, real
-from prinfold.validation.tables import check_errors, has_gaps
+from prinfold.validation.tables import check_errors, forget, has_gaps
 
 _WARN_SHARE_OF_JUMPS = 0.5
 """Share of steps that are jumps from which a chain of short steps does not describe them."""
@@ -266,7 +266,7 @@ class GTMSequence(SequenceVerbs):
 
     @fit_method
     def _fit_sequences(self, given: Arranged, sample_weight: Any, errors: Any) -> None:
-        self._forget()
+        forget(self)
         table = self._training_table(given.X, None)
         known, order = check_errors(given.stacked(errors), table, self), given.order(table.shape[0])
         weight = seen_weight(sequence_weight(sample_weight, order), table, order)

@@ -1,5 +1,7 @@
 """Forward, backward and best paths of a hidden Markov chain whose steps are short, but for jumps to anywhere.
 
+The E-step of GTM through time, thesis 7.4.
+
 A chain over K nodes is at node j and goes to one of the few nodes near it with probabilities ``share``, or jumps to any
 node with probability ``leap`` each:
 

@@ -64,8 +64,7 @@ class SequenceModel(gtm.GTMModel):
 
     def step(self, rows: Rows, state: Any, relaxation: float = 1.0) -> SequenceState:
         """State after one more iteration of training; as in :func:`prinfold.gtm.model.relaxed`."""
-        with blas_on_one_thread():
-            proposed = self.noise.m_step(self.surface, state.statistics, self.penalty, state.parameters)
+        proposed = self.noise.m_step(self.surface, state.statistics, self.penalty, state.parameters)
         chain = self.recipe.update(state.chain, state.visits)
 
         def look(at: Any, stretch: float) -> SequenceState:

@@ -38,7 +38,7 @@ def slow_start(cuts: IntArray) -> Start:
 
 def _slow_start(cuts: IntArray, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
     latent = model.surface.latent
-    found = slow_axes(rows, cuts, latent.embed(latent.nodes[:1]).shape[1])
+    found = slow_axes(rows, cuts, latent.n_embedded)
     return pca_start(model, rows, rng) if found is None else plane_start(model, *found)
 
 

@@ -6,7 +6,7 @@ Each start is a function ``(model, rows, rng) → Parameters``; ``STARTS`` names
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -25,17 +25,18 @@ from prinfold.base.starting_points import (
     principal_nodes,
     spectral_placements,
 )
+from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidParameterError, Message, warn_caller
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.starts.basis_sizes import Unroller, enough_functions
 from prinfold.gtm.starts.loop_placements import cycle_placements
 from prinfold.gtm.starts.trials import Trial, finish_trials, first_half
-from prinfold.gtm.starts.unrolling import unrolled_placements
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.numerics.distances import nearest_squared_distance
-from prinfold.rows.rows import Rows, as_rows, blas_on_one_thread, fill_gaps
+from prinfold.rows.rows import Rows, as_rows, fill_gaps
 from prinfold.validation.tables import check_latent
 
 Start = Callable[[GTMModel, Rows, np.random.Generator], Parameters]
@@ -86,6 +87,9 @@ closed curves and trefoils in wide noise it was 0.64 to 0.76 of three, and 0.34 
 _WORSE_SHARE = 0.1
 """How much larger a share may come of more rows, which follow a roll better, and still be taken."""
 
+_FEW_ROWS = 100
+"""Rows below which the plane is kept as it is, whatever was trained from it."""
+
 _TINY = 1e-300
 
 _SEMI_RANDOM = 0.1
@@ -99,9 +103,8 @@ def pca_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Paramete
     distance between neighbouring nodes, so that it explains what the plane does not.
     """
     latent = model.surface.latent
-    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
-    axes = principal_axes(rows, n_embedded + 1)
-    off_plane = float(axes.variances[n_embedded]) if len(axes.variances) > n_embedded else 0.0
+    axes = principal_axes(rows, latent.n_embedded + 1)
+    off_plane = float(axes.variances[latent.n_embedded]) if len(axes.variances) > latent.n_embedded else 0.0
     return plane_start(model, axes, off_plane)
 
 
@@ -109,7 +112,7 @@ def plane_start(model: GTMModel, axes: Axes, off_plane: float) -> Parameters:
     """Nodes in the plane of the first of some axes, with that variance beside it."""
     latent = model.surface.latent
     targets = principal_nodes(latent, axes)
-    weights = model.surface.fit(latent.nodes, targets, _RIDGE * latent.n_nodes)
+    weights = model.surface.regress(model.surface.node_features, targets, _RIDGE * latent.n_nodes)
     return model.noise.initial(weights, _first_precision(model, weights, off_plane))
 
 
@@ -134,10 +137,7 @@ def spectral_start(embedder: Embedder, model: GTMModel, rows: Rows, rng: np.rand
     Of several neighbourhood sizes the one whose places explain the rows best is kept: a short cut
     across a fold sends neighbours in latent space to far ends of the data, and the regression shows it.
     """
-    with (
-        blas_on_one_thread()
-    ):  # on a busy machine the threads of its eigenvalue problems wait for each other for seconds
-        placements = spectral_placements(embedder, rows, model.surface.latent, rng)
+    placements = spectral_placements(embedder, rows, model.surface.latent, rng)
     return _best_of([placed_start(model, placed) for placed in placements])
 
 
@@ -171,8 +171,7 @@ def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parame
 
 
 def _cycle_fits(model: GTMModel, rows: Rows, rng: np.random.Generator) -> list[Fit]:
-    with blas_on_one_thread():
-        placements = cycle_placements(cast(Lattice, model.surface.latent), *distinct_rows(rows, rng))
+    placements = cycle_placements(cast(Lattice, model.surface.latent), *distinct_rows(rows, rng))
     return [placed_start(model, placed) for placed in placements]
 
 
@@ -186,9 +185,10 @@ class Contest:
     """The start that comes furthest, for one fit; the one that came second is kept, should the map come out folded."""
 
     second: Parameters | None = None
+    unroll: Unroller = field(default_factory=Unroller)
 
     def __call__(self, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
-        first, *others = contenders(model, rows)
+        first, *others = contenders(model, rows, self.unroll)
         self.second = others[0] if others else None
         return first
 
@@ -196,13 +196,17 @@ class Contest:
         """The start that came second, as it was found, if any did."""
         return None if self.second is None else lambda model, rows, rng: cast(Parameters, self.second)
 
+    def enough_functions(self, basis: GaussianBasis, latent: LatentSpace, rows: Rows) -> GaussianBasis:
+        """The basis, with more functions where rows are rolled up and need them."""
+        return enough_functions(self.unroll, _TRIAL_ROWS, basis, latent, rows)
+
 
 def has_angles(latent: LatentSpace) -> bool:
     """Whether some axis, or all, is closed to a circle."""
     return isinstance(latent, Lattice) and any(latent.periodic)
 
 
-def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
+def contenders(model: GTMModel, rows: Rows, unroll: Unroller | None = None) -> list[Parameters]:
     """First parameters by several starts, the one that comes furthest first, without those left far behind.
 
     How far one comes shows after a little training on some of the rows; ties go to the plane. The rows are chosen by
@@ -211,21 +215,19 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
     latent = model.surface.latent
     plain = GTMModel(model.surface, IsotropicNoise(model.noise.floor), model.penalty)
     plane = pca_start(plain, rows, np.random.default_rng(0))
-    look = _unroll(plain, rows, _TRIAL_ROWS)
+    look = _unroll(plain, rows, _TRIAL_ROWS, unroll)
     if look is None or look.share >= _WORTH_MORE_ROWS:
-        return [_as_first(model, plane)]
-    clear = look.share < _WORTH_UNROLLING
-    unrolled = [look] if clear else _unroll_more(plain, rows, look)
-    share = min(each.share for each in unrolled)
-    if share >= _WORTH_UNROLLING:
         return [_as_first(model, plane)]
     closed = has_angles(latent)
     unique, weight = distinct_rows(rows, np.random.default_rng(0), _CYCLE_ROWS if closed else _TRIAL_ROWS)
     some = as_rows(unique, None, weight, width=latent.n_nodes)
     half = first_half(plain, some, plane)
-    if share >= _CLEARLY_ROLLED and np.isfinite(half.objective) and not half.troubled:
-        return [_as_first(model, plane)]
-    others = [each.parameters for each in (_unroll_more(plain, rows, look) if clear else unrolled)]
+    if look.share >= _CLEARLY_ROLLED and np.isfinite(half.objective) and not half.troubled:
+        return [_as_first(model, _kept(half, plane, rows))]
+    unrolled = [each for each in _unroll_more(plain, rows, look) if each.share < _WORTH_UNROLLING]
+    if not unrolled:
+        return [_as_first(model, _kept(half, plane, rows))]
+    others = [each.parameters for each in unrolled]
     if closed:
         others += _each(_cycle_fits(plain, some, np.random.default_rng(0)))
     trials = finish_trials([half, *(first_half(plain, some, each) for each in others)])
@@ -236,10 +238,14 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
 def _kept(trial: Trial, plane: Parameters, rows: Rows) -> Parameters:
     """Parameters that a fit goes on from, as the trial has trained them.
 
-    The plane is kept as it is: of few rows a fit from the trained one came to 0.2 nats less. So is a start that was
-    trained on cells that were filled in, of which one came to 0.4 nats less.
+    Not where it was trained on cells that were filled in, of which one came to 0.4 nats less. Nor the plane of few rows
+    or of a closed space, of which twelve rows on a cylinder came to 0.2 nats less, nor if it was trained on some of the
+    rows only, of which oil flow came to 0.14 less.
     """
-    return trial.start if rows.filled or trial.start is plane else trial.state.parameters
+    of_plane = trial.start is plane
+    some = not _FEW_ROWS <= rows.n_rows <= _TRIAL_ROWS or has_angles(trial.given.surface.latent)
+    as_it_was = rows.filled or (of_plane and some) or not np.isfinite(trial.objective)
+    return trial.start if as_it_was else trial.state.parameters
 
 
 class Unrolled(NamedTuple):
@@ -252,18 +258,17 @@ class Unrolled(NamedTuple):
     share: float
 
 
-def _unroll(model: GTMModel, rows: Rows, most: int) -> Unrolled | None:
+def _unroll(model: GTMModel, rows: Rows, most: int, unroll: Unroller | None = None) -> Unrolled | None:
     """At most so many rows laid out by distances along the data.
 
     None where there is nothing to unroll: the surface fills the space of the rows, or they are too few.
     """
     latent = model.surface.latent
     unique, weight = distinct_rows(rows, np.random.default_rng(0), most)
-    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    n_embedded = latent.n_embedded
     if latent.dimension >= rows.n_columns or len(unique) <= n_embedded + 2:
         return None
-    with blas_on_one_thread():
-        placements = unrolled_placements(latent, unique, weight)
+    placements = (unroll or Unroller())(latent, unique, weight)
     unrolled = min((placed_start(model, placed) for placed in placements), key=lambda fit: fit.error)
     if has_angles(latent):
         return Unrolled(unrolled.parameters, 0.0)
@@ -293,27 +298,34 @@ def _each(fits: list[Fit]) -> list[Parameters]:
 
 
 class Fit(NamedTuple):
-    """Parameters and the mean squared error per value with which they explain the rows placed."""
+    """Weights of a map and the mean squared error per value with which they explain the rows placed."""
 
-    parameters: Parameters
+    model: GTMModel
+    weights: FloatArray
     error: float
+
+    @property
+    def parameters(self) -> Parameters:
+        """Parameters to begin with: what is left over is noise."""
+        precision = _first_precision(self.model, self.weights, self.error)
+        return self.model.noise.initial(self.weights, precision)
 
 
 def placed_start(model: GTMModel, placed: EmbeddedRows) -> Fit:
-    """Ridge regression of the rows on the basis functions at their places; noise from what is left over.
+    """Ridge regression of the rows on the basis functions at their places.
 
     A prior on the weights asks for the noise before it is known. What is left over by one regression serves the next,
     the first taking all that varies for noise.
     """
-    ridge = _RIDGE * placed.weight.sum()
+    Phi, ridge = model.surface.basis.features(placed.latent), _RIDGE * placed.weight.sum()
     error, strength = _mean_square(placed.rows, placed.weight), -1.0
     for _ in range(_PRIOR_ROUNDS):
         before, strength = strength, max(model.penalty.strength(1.0 / max(error, model.noise.floor)), ridge)
         if strength == before:
             break
-        weights = model.surface.fit(placed.latent, placed.rows, strength, placed.weight)
-        error = _mean_square(placed.rows - model.surface.point(placed.latent, weights), placed.weight)
-    return Fit(model.noise.initial(weights, _first_precision(model, weights, error)), error)
+        weights = model.surface.regress(Phi, placed.rows, strength, placed.weight)
+        error = _mean_square(placed.rows - Phi @ weights, placed.weight)
+    return Fit(model, weights, error)
 
 
 def _mean_square(values: FloatArray, weight: FloatArray) -> float:

@@ -43,7 +43,7 @@ _FEW_COLUMNS = 12
 
 def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) -> list[EmbeddedRows]:
     """Latent coordinates of different rows X (n, D), one set for each graph of neighbours."""
-    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    n_embedded = latent.n_embedded
     Y = in_few_columns(X)
     marks = evenly_by_radius(Y, weight, _LANDMARKS_ON_CURVES if latent.dimension == 1 else _LANDMARKS)
     Y = on_local_planes(Y, latent.dimension)
@@ -52,7 +52,7 @@ def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) 
     tree = shortest_tree(Y, near, far)
     found = []
     for k in sizes:
-        ways = shortest_path(_link_rows(near[:, :k], far[:, :k], tree), method="D", directed=False, indices=marks)
+        ways = shortest_path(_link_rows(near[:, :k], far[:, :k], tree), method="D", indices=marks)
         found.append(EmbeddedRows(fit_to_domain(latent, scaled_distances(ways, marks, n_embedded)), X, weight))
     return found
 
@@ -141,7 +141,7 @@ def _nearest_pair(square: FloatArray, first: IntArray, a: int, b: int) -> tuple[
 
 
 def _link_rows(near: IntArray, far: FloatArray, tree: csr_matrix | None = None) -> csr_matrix:
-    """Lengths of the links between each row and its neighbours, both ways, and of those of a tree."""
+    """Lengths of the links between each row and its neighbours and of those of a tree, both ways alike."""
     n, k = near.shape
     length = np.maximum(far.ravel(), np.finfo(float).tiny)  # rows may come to lie in one place, and nil is no link
     links = csr_matrix((length, (np.repeat(np.arange(n), k), near.ravel())), shape=(n, n))

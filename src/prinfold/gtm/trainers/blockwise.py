@@ -1,4 +1,4 @@
-"""Training block by block: how rows are cut, what a state is, and how it ends.
+"""Training block by block, thesis 6.6: how rows are cut, what a state is, and how it ends.
 
 The parameters move between one block and the next, so that no two blocks are seen under the same ones. What a state
 has of each block is what was found when it was last visited: ``log_likelihood`` adds up what every block scored just

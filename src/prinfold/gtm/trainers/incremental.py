@@ -25,7 +25,7 @@ from prinfold.gtm.noise.protocol import AnyStatistics, Parameters
 from prinfold.gtm.noise.recipes import check_recipe
 from prinfold.gtm.trainers.blockwise import BlockedModel, blocks_of, sum_statistics
 from prinfold.gtm.trainers.frozen_responsibilities import Frozen, freeze, refuse_unsplit, sum_with_frozen
-from prinfold.rows.rows import Rows, blas_on_one_thread
+from prinfold.rows.rows import Rows
 from prinfold.validation.settings import Constraint, integer, real
 
 
@@ -120,8 +120,7 @@ class IncrementalModel(BlockedModel):
         return blocks_of(rows, self.trainer.n_blocks)
 
     def _m_step(self, statistics: AnyStatistics, parameters: Parameters) -> Parameters:
-        with blas_on_one_thread():
-            found: Parameters = self.noise.m_step(self.surface, statistics, self.penalty, parameters)
+        found: Parameters = self.noise.m_step(self.surface, statistics, self.penalty, parameters)
         return found
 
     def _visit(self, block: Rows, parameters: Parameters, visit: Visit, age: int, at_hand: bool) -> Visit:

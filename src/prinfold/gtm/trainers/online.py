@@ -32,7 +32,7 @@ from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.protocol import AnyStatistics, Parameters
 from prinfold.gtm.noise.recipes import check_recipe
 from prinfold.gtm.trainers.blockwise import BlockedModel, some_rows
-from prinfold.rows.rows import Rows, blas_on_one_thread
+from prinfold.rows.rows import Rows
 from prinfold.validation.settings import Constraint, as_generator, integer, nothing, real
 
 _ROWS = 200
@@ -137,8 +137,7 @@ def after_block(
     found, _ = gtm.e_step(model, rows, stream.parameters, Hint())
     gain = max(trainer.gain(stream.seen, found.total, unit), min(found.total / most, 1.0))
     statistics = blend(stream.statistics, found, gain, most)
-    with blas_on_one_thread():
-        parameters = model.noise.m_step(model.surface, statistics, model.penalty, stream.parameters)
+    parameters = model.noise.m_step(model.surface, statistics, model.penalty, stream.parameters)
     return OnlineStream(parameters, statistics, stream.seen + found.total), found
 
 

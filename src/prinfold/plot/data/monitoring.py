@@ -11,13 +11,16 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.plot.inputs import FittedSurface
 
 CHARTS = {
-    "off": "distance from the surface²\nin units of the noise",
-    "along": "rarity of the place\non the surface",
+    "off": "squared distance from the\nsurface, in units of the noise",
+    "along": "rarity of the position\non the surface",
     "density": "minus log density",
 }
 """What each chart draws."""
 
-PARTS = {"off": "part of the distance\nfrom the surface²", "along": "part of the distance along\nto the usual²"}
+PARTS = {
+    "off": "contribution to the squared\ndistance from the surface",
+    "along": "contribution to the squared\ndistance from usual rows",
+}
 
 
 class ControlChart(NamedTuple):
