@@ -97,13 +97,13 @@ def gains(X: np.ndarray, jobs: dict[str, Callable[[], object]], n_threads: int, 
     print_table(f"{len(X)} x {X.shape[1]}: gain from threads, least of {turns} turns", heads, rows)
 
 
-class PassTime:
+class TimeInPasses:
     """Processor time inside of passes that several threads would share, while it is in force."""
 
     def __init__(self, n_threads: int) -> None:
         self.n_threads, self.seconds = n_threads, 0.0
 
-    def __enter__(self) -> PassTime:
+    def __enter__(self) -> TimeInPasses:
         self.before = [module.work_through for module in _PASSES]
         for module in _PASSES:
             module.work_through = self._work_through
@@ -129,7 +129,7 @@ def serial_shares(jobs: dict[str, Callable[[], object]], n_threads: int) -> None
     found = []
     for name, work in jobs.items():
         work()  # compiled code is loaded
-        with threadpool_limits(1), PassTime(n_threads) as passes:
+        with threadpool_limits(1), TimeInPasses(n_threads) as passes:
             began = time.process_time()
             work()
             total = time.process_time() - began
