@@ -34,7 +34,7 @@ help:
 	@echo "make test-times   measure the tests and choose those of the quick run anew"
 	@echo "make test-mutants plant sixty mistakes one by one and count those that the quick tests notice"
 	@echo "make test-bounds  run the tests of compiled code with every index checked"
-	@echo "make test-dask    run the tests on a small Dask cluster of this machine, after installing Dask"
+	@echo "make test-dask    run the tests on a small Dask cluster of this machine, with twenty workers killed"
 	@echo "make ordeal       try hostile tables, settings and files; MINUTES=10 is how long"
 	@echo "make test-slow    run the long reproductions of published numbers"
 	@echo "make lint         style, types, repository"
@@ -65,9 +65,8 @@ test-times: $(VENV)/.test
 test-mutants: $(VENV)/.test
 	$(BIN)/python tools/mutants.py $(MUTANTS)
 
-# Tests that start and kill workers of a cluster; without Dask the other targets skip them.
+# Tests that start and kill workers of a cluster, the long one too, which kills twenty.
 test-dask: $(VENV)/.test
-	@$(PIP) install --editable ".[plot,dask]"
 	$(BIN)/python -m pytest tests/rows/test_dask.py tests/validation/test_tables.py $(ARGS)
 
 test-slow: $(VENV)/.bench

@@ -4,19 +4,19 @@
 
 Every job runs on one thread and on several, in turns, in one process. The yardstick is the pair of matrix products that
 no EM iteration does without, cut into blocks and shared out among threads as passes are. On a machine that others use
-only the ratio of a job's gain to that of the products says something. A second table says which share of a default fit
-is outside of passes over the rows, by processor time on one thread: that part gains nothing from any number of cores.
+only the ratio of a job's gain to that of the products says something. A first table says which share of each job is
+outside of passes over the rows, by processor time on one thread: that part gains nothing from any number of cores, and
+the share does not depend on what else the machine does. ``--turns 0`` leaves it at that.
 """
 
 from __future__ import annotations
 
 import argparse
-import cProfile
-import pstats
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from benchmarks.timing import clocked, print_table, take_turns
@@ -25,10 +25,15 @@ from threadpoolctl import threadpool_limits
 from prinfold import GTM, SOM, UKR, DensityRidge
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint
+from prinfold.gtm.sequence import model as sequences
+from prinfold.rows import rows
 from prinfold.rows.rows import for_each_block, row_slices
 
 _NODES = 30
 """Nodes of an axis of the map whose passes are timed."""
+
+_PASSES = (rows, gtm, sequences)
+"""Modules that begin passes."""
 
 
 def sheet(n: int, D: int, seed: int = 0) -> np.ndarray:
@@ -54,14 +59,14 @@ def jobs_of(X: np.ndarray) -> dict[str, Callable[[], object]]:
     """What is timed, by name."""
     fixed = {"nodes": _NODES, "basis": 10, "init": "pca", "tol": 0.0}
     fitted = GTM(max_iter=12, **fixed).fit(X)
-    model, rows, parameters = fitted._model, fitted._rows(X), fitted._parameters()
-    planned = gtm.e_step(model, rows, parameters, Hint(None, 4))[1]._replace(age=5)
+    model, table, parameters = fitted._model, fitted._rows(X), fitted._parameters()
+    planned = gtm.e_step(model, table, parameters, Hint(None, 4))[1]._replace(age=5)
     small, plane = X[:2000], sheet(5000, 2)
     return {
         "GTM, default fit": lambda: GTM(random_state=0).fit(X),
-        "GTM, dense pass": lambda: gtm.summarize(model, rows, parameters),
-        "GTM, planned pass": lambda: gtm.e_step(model, rows, parameters, planned),
-        "GTM, groups made": lambda: gtm.e_step(model, rows, parameters, Hint(None, 4)),
+        "GTM, dense pass": lambda: gtm.summarize(model, table, parameters),
+        "GTM, planned pass": lambda: gtm.e_step(model, table, parameters, planned),
+        "GTM, groups made": lambda: gtm.e_step(model, table, parameters, Hint(None, 4)),
         "GTM.transform": lambda: fitted.transform(X),
         "GTM.project": lambda: fitted.project(X[: len(X) // 20]),
         "SOM, batch": lambda: SOM(nodes=_NODES, init="pca", max_iter=5, tol=0).fit(X),
@@ -70,9 +75,9 @@ def jobs_of(X: np.ndarray) -> dict[str, Callable[[], object]]:
     }
 
 
-def gains(X: np.ndarray, n_threads: int, turns: int) -> None:
+def gains(X: np.ndarray, jobs: dict[str, Callable[[], object]], n_threads: int, turns: int) -> None:
     """Print the seconds of every job on one thread and on several."""
-    jobs = {"two products in blocks": blocked_products(X, _NODES**2), **jobs_of(X)}
+    jobs = {"two products in blocks": blocked_products(X, _NODES**2), **jobs}
 
     def on(threads: int, work: Callable[[], object]) -> list[float]:
         with threadpool_limits(threads):
@@ -92,27 +97,46 @@ def gains(X: np.ndarray, n_threads: int, turns: int) -> None:
     print_table(f"{len(X)} x {X.shape[1]}: gain from threads, least of {turns} turns", heads, rows)
 
 
-def serial_share(X: np.ndarray) -> None:
-    """Print which share of a default fit lies outside of passes, and what takes most of it."""
-    GTM(random_state=0, max_iter=8).fit(X)  # compiled code is loaded
-    profile = cProfile.Profile(time.process_time)
-    with threadpool_limits(1):
-        profile.runcall(GTM(random_state=0).fit, X)
-    found = pstats.Stats(profile)
-    cumulative = {(file.rsplit("prinfold/", 1)[-1], name): v[3] for (file, _, name), v in found.stats.items()}
-    total, passes = cumulative["gtm/latent_grid_model.py", "fit"], cumulative["rows/rows.py", "work_through"]
-    rows = [("whole fit", total, 1.0), ("outside of passes", total - passes, 1 - passes / total)]
-    parts = {
-        "M-steps": ("gtm/noise/isotropic.py", "m_step"),
-        "rows sorted into groups": ("gtm/node_selection.py", "_sort_by_label"),
-        "groups cut": ("gtm/node_selection.py", "_cut"),
-        "batches made": ("gtm/node_selection.py", "_batches"),
-        "start": ("gtm/starts/first_parameters.py", "warm_start"),
-    }
-    rows += [(name, cumulative.get(key, 0.0), cumulative.get(key, 0.0) / total) for name, key in parts.items()]
-    print_table(f"{len(X)} x {X.shape[1]}: default fit on one thread", ("", "s", "share"), rows)
-    most = {n: total / (total - passes + passes / n) for n in (2, 16)}
-    print("  gain at most: " + ", ".join(f"{gain:.2f} on {n} cores" for n, gain in most.items()))
+class TimeInPasses:
+    """Processor time inside of passes that several threads would share, while it is in force."""
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads, self.seconds = n_threads, 0.0
+
+    def __enter__(self) -> TimeInPasses:
+        self.before = [module.work_through for module in _PASSES]
+        for module in _PASSES:
+            module.work_through = self._work_through
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for module, before in zip(_PASSES, self.before, strict=True):
+            module.work_through = before
+
+    def _work_through(self, make: Callable[[], Any], parts: Sequence[Any], n_entries: int | None = None) -> Any:
+        work = self.before[0]
+        if rows._busy.here or rows._threads_for(len(parts), n_entries, self.n_threads) < 2:
+            return work(make, parts, n_entries)
+        began = time.process_time()
+        try:
+            return work(make, parts, n_entries)
+        finally:
+            self.seconds += time.process_time() - began
+
+
+def serial_shares(jobs: dict[str, Callable[[], object]], n_threads: int) -> None:
+    """Print which share of each job's processor time lies outside of passes, and what gain it leaves at most."""
+    found = []
+    for name, work in jobs.items():
+        work()  # compiled code is loaded
+        with threadpool_limits(1), TimeInPasses(n_threads) as passes:
+            began = time.process_time()
+            work()
+            total = time.process_time() - began
+        serial = 1.0 - passes.seconds / total
+        found.append((name, total, serial, *(1 / (serial + (1 - serial) / n) for n in (2, 16))))
+    heads = ("", "processor s", "serial share", "gain on 2 at most", "on 16 at most")
+    print_table("processor time outside of passes that threads share, on one thread", heads, found)
 
 
 def main() -> None:
@@ -125,8 +149,10 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     X = sheet(options.rows, options.columns)
-    serial_share(X)
-    gains(X, options.threads, options.turns)
+    jobs = jobs_of(X)
+    serial_shares(jobs, options.threads)
+    if options.turns:
+        gains(X, jobs, options.threads, options.turns)
 
 
 if __name__ == "__main__":

@@ -188,6 +188,10 @@ class NotEnoughMemoryError(PrinfoldError, MemoryError):
     """The work asked for needs more memory than there is."""
 
 
+class WorkersLostError(NotEnoughMemoryError):
+    """A part of the rows ended every worker of a cluster that it was given to; the last iteration's model is kept."""
+
+
 class MissingExtraError(PrinfoldError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 

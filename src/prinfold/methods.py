@@ -120,6 +120,7 @@ for _method in (
         noun="gtm_mixture",
         cites=(*_THESIS, "tino2002"),
         surface="latent",
+        takes_blocks=True,
         compared=False,  # a manifold in several pieces
     ),
     Method(
@@ -171,6 +172,7 @@ for _method in (
         "SOM",
         "prinfold.som.estimator",
         noun="som",
+        takes_blocks=True,
         cites=("kohonen1982", "mulier1995", "svensen1998"),
         surface="nodes",
     ),

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
+from tests.base.killed_fits import LARGE, SMALL, model_of, rows_of
 from tests.properties.cases import CASES
 
 from prinfold import (
     GTM,
-    KMM,
-    PPS,
     SOM,
-    UKR,
     Blocks,
     Checkpoint,
-    DensityRidge,
-    GTMMixture,
-    MixedGTM,
     PrincipalCurve,
-    PrincipalTree,
     datasets,
     load,
 )
@@ -216,59 +208,17 @@ def test_blocks_too(tmp_path):
     np.testing.assert_array_equal(model.weights_, plain.weights_)
 
 
-_FIT = """
-import sys, numpy as np, prinfold
-from tests.base.test_checkpoint import KILLED, killed_rows
-model = KILLED[sys.argv[1]]()
-model.set_callbacks(prinfold.Checkpoint(sys.argv[2], every=0)).fit(killed_rows())
-model.save(sys.argv[3])
-"""
-
-KILLED = {
-    "GTM": lambda: GTM(random_state=0),
-    "PPS": lambda: PPS(random_state=0),
-    "UKR": lambda: UKR(max_iter=60, tol=0, stop="minimum", init="pca"),
-    "curve": lambda: PrincipalCurve(max_iter=40, tol=0),
-    "KMM": lambda: KMM(max_iter=30, tol=0),
-    "SOM": lambda: SOM(max_iter=200, tol=0, random_state=0),
-    "ridge": lambda: DensityRidge(max_iter=60, tol=0),
-    "mixture": lambda: GTMMixture(2, random_state=0, max_iter=30, tol=0, n_init=1),
-    "mixed": lambda: MixedGTM(max_iter=40, tol=0),
-    "tree": PrincipalTree,
-}
-
-
-def killed_rows():
-    return datasets.make_pipe_flow(400, rng=0).X
-
-
-def written(path):
-    return path.stat().st_mtime_ns if path.exists() else None
-
-
-def kill_after_progress(process, path, delay):
-    """Kill a process some time after it has written a checkpoint; returns False where it came through before."""
-    before = written(path)
-    while process.poll() is None:
-        if written(path) != before:
-            time.sleep(delay)
-            process.send_signal(signal.SIGKILL)
-            return process.wait() == -signal.SIGKILL
-        time.sleep(0.001)
-    assert process.returncode == 0
-    return False
-
-
 @pytest.mark.full
-@pytest.mark.parametrize("name", KILLED)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fits are forked")
+@pytest.mark.parametrize("name", [*LARGE, *SMALL])
 def test_killed_at_random_moments(name, tmp_path):
-    path, target, plain = tmp_path / "fit.checkpoint", tmp_path / "model.prinfold", tmp_path / "plain.prinfold"
-    command = [sys.executable, "-W", "ignore", "-c", _FIT, name, str(path), str(target)]
     # The fit that nothing interrupts is made by a process of the same kind: the tests' own holds BLAS to one thread.
-    subprocess.run([*command[:-2], str(tmp_path / "plain.checkpoint"), str(plain)], check=True)
-    rng, kills = np.random.default_rng(0), 0
-    while not target.exists():
-        delay = rng.exponential(0.1) if kills < 20 else 60.0
-        kills += kill_after_progress(subprocess.Popen(command), path, delay)
-    assert kills > 0
-    assert_same(load(target), load(plain), killed_rows())
+    subprocess.run([sys.executable, "-m", "tests.base.killed_fits", name, str(tmp_path)], check=True, timeout=300)
+    assert int((tmp_path / "kills.txt").read_text()) > 0
+    killed, plain = load(tmp_path / "killed.prinfold"), load(tmp_path / "plain.prinfold")
+    assert_same(killed, plain, rows_of(name)[0])
+
+
+def test_every_iterative_method_is_killed():
+    killed = {type(model_of(name)).__name__ for name in (*LARGE, *SMALL)}
+    assert killed == {type(case.make()).__name__ for case in CASES}

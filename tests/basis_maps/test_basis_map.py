@@ -259,3 +259,15 @@ def test_capabilities_change_the_way_and_not_the_map(latent, recipe, rng):
     scale = np.abs(weights).sum()
     np.testing.assert_allclose(declared.point(Z, weights), plain.point(Z, weights), atol=1e-9 * scale)
     np.testing.assert_allclose(declared.gram(mass), plain.gram(mass), atol=1e-9 * scale)
+
+
+def test_a_map_travels_without_what_can_be_computed_again():
+    latent = grid(20, 20)
+    surface = BasisMap(latent, GaussianBasis(6).bind(latent))
+    weights = np.random.default_rng(0).normal(size=(len(surface.penalty_mask), 3))
+    before = len(pickle.dumps(surface))
+    images, slopes = surface.nodes(weights), surface.node_jacobian(weights)
+    assert len(pickle.dumps(surface)) == before
+    other = pickle.loads(pickle.dumps(surface))
+    np.testing.assert_array_equal(other.nodes(weights), images)
+    np.testing.assert_array_equal(other.node_jacobian(weights), slopes)

@@ -199,3 +199,17 @@ def test_a_kept_model_can_be_looked_at_next(curve: Path, call: Call) -> None:
     ]
     assert all("best.prinfold data.csv" in line for line in steps if "#" in line)
     assert re.search(r"^All of it took \d+\.\d s\.$", said.out, re.MULTILINE)
+
+
+def test_fits_that_have_ended_are_not_run_again(curve: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    from prinfold.select import trials
+
+    words = ("compare", str(curve), "--methods", "gtm,pca", "-n", "1", "--folds", "2", "--checkpoint", "c.checkpoint")
+    first = call(*words, "--json")
+    monkeypatch.setattr(trials.MethodComparison, "attempt", lambda *_: pytest.fail("a fit was run again"))
+    again = call(*words, "--json")
+    assert (first.code, again.code) == (0, 0)
+    assert again.json["recommended"] == first.json["recommended"]
+    other = call(*words, "--seed", "1")
+    assert other.code != 0
+    assert "c.checkpoint" in other.complaint

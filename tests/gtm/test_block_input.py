@@ -33,7 +33,7 @@ from prinfold.exceptions import (
     UnsupportedInputError,
 )
 from prinfold.gtm import fitting as training
-from prinfold.gtm.trainers import stream as streams
+from prinfold.rows import streams
 from prinfold.rows.rows import as_rows
 
 quiet = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")

@@ -30,7 +30,7 @@ FEATURES = {
 """File of each optional feature, and settings that put it in."""
 
 
-OFF = {"gtm/partial_fit.py", "gtm/block_input.py", "gtm/trainers/stream.py", "gtm/noise/per_cell.py"}
+OFF = {"gtm/partial_fit.py", "gtm/block_input.py", "rows/streams.py", "gtm/noise/per_cell.py"}
 """Files of what a plain fit does not do: go on with other rows, read blocks, tell cells apart."""
 
 KEPT = {"gtm/trainers/stream_memory.py": "memory_ is a fitted attribute: any fit may be gone on with by partial_fit"}

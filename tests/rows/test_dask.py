@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
 import pytest
 from tests.properties.cases import cases, fitted
 
-from prinfold import GTM, PPS, SOM, Blocks, LowRankNoise
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, NotEnoughMemoryError, UnsupportedInputError
+from prinfold import GTM, PPS, SOM, Blocks, DensityRidge, GTMMixture, LowRankNoise, PrincipalCurve
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, UnsupportedInputError, WorkersLostError
+from prinfold.loops import StopReason
+from prinfold.rows import streams as stream
+from prinfold.rows.dask_partitions import DaskPartitions
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
@@ -47,6 +55,25 @@ def assert_same(one, other):
     assert one.history_["objective"] == other.history_["objective"]
 
 
+class Ear:
+    """A callback that hears of iterations."""
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = setup
+
+    def on_fit_task_begin(self, estimator, context, **told):
+        pass
+
+
+def end_process(when, block):
+    """End the worker that computes a partition, at once or from the moment on that a file is there."""
+    if len(block) and (when is None or Path(when).exists()):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
 @pytest.fixture(scope="module")
 def cluster():
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
@@ -69,29 +96,87 @@ def test_chunks_of_columns_change_nothing():
     assert_same(MODELS["isotropic"]().fit(array(columns=3)), MODELS["isotropic"]().fit(array()))
 
 
-def test_a_worker_that_is_killed_takes_nothing_along(cluster):
-    class Killer:
-        """Kills a worker after each of the first iterations."""
+@pytest.mark.parametrize("make_generator", [np.random.PCG64, np.random.MT19937])
+@pytest.mark.parametrize("table", [X, GAPS], ids=["whole", "gaps"])
+def test_rows_are_looked_at_where_they_lie_and_only_a_sample_comes_here(make_generator, table, monkeypatch):
+    monkeypatch.setattr(stream, "_SAMPLE_ROWS", 150)
+    monkeypatch.setattr(stream, "_FEWEST_IN_SAMPLE", 100)
+    table = table.copy()
+    table[[3, 450]] = np.nan
 
-        n = 0
+    def fit(rows):
+        return GTM(**FIXED | {"random_state": np.random.Generator(make_generator(0))}).fit(rows)
 
-        def setup(self, estimator, context):
-            pass
+    of_blocks = fit(Blocks(table, rows=200))
+    monkeypatch.setattr(DaskPartitions, "read", lambda self: pytest.fail("rows were brought here"))
+    assert_same(fit(array(table)), of_blocks)
 
-        teardown = setup
 
-        def on_fit_task_begin(self, estimator, context, **told):
-            pass
+def test_a_mixture_of_all_rows_equals_that_of_blocks_to_the_last_bit():
+    def fit(rows):
+        return GTMMixture(2, GTM(nodes=6, basis=3), n_init=1, max_iter=4, tol=0, random_state=0).fit(rows)
 
-        def on_fit_task_end(self, estimator, context, **told):
-            self.n += 1
-            if self.n <= 3:
-                pids = list(cluster.run(os.getpid).values())
-                os.kill(pids[self.n % len(pids)], signal.SIGKILL)
+    model, of_blocks = fit(array()), fit(Blocks(X, rows=200))
+    assert model.history_["objective"] == of_blocks.history_["objective"]
+    np.testing.assert_array_equal(model.transform(X), of_blocks.transform(X))
 
-    killer = Killer()
-    assert_same(GTM(**FIXED).set_callbacks(killer).fit(array()), GTM(**FIXED).fit(Blocks(X, rows=200)))
-    assert killer.n > 3
+
+@pytest.mark.parametrize("rows", [200, 70])
+def test_a_bad_cell_is_named_by_its_row(rows):
+    table = X.copy()
+    table[777, 2] = np.inf
+    with pytest.raises(InvalidDataError) as of_blocks:
+        GTM(**FIXED).fit(Blocks(table, rows=rows))
+    with pytest.raises(InvalidDataError) as found:
+        GTM(**FIXED).fit(array(table, rows))
+    assert "777" in str(found.value)
+    assert str(found.value) == str(of_blocks.value)
+
+
+class Assassin(Thread):
+    """Kills workers at random moments for as long as a fit goes on, a number of times at most."""
+
+    def __init__(self, client, most):
+        super().__init__(daemon=True)
+        self.client, self.most, self.n, self.over = client, most, 0, Event()
+
+    def run(self):
+        rng = np.random.default_rng(0)
+        while self.n < self.most and not self.over.wait(rng.exponential(0.3)):
+            pids = [nanny.pid for nanny in self.client.cluster.workers.values() if nanny.pid]
+            if pids:
+                with suppress(ProcessLookupError):
+                    os.kill(int(rng.choice(pids)), signal.SIGKILL)
+                    self.n += 1
+
+
+class Slow(Ear):
+    """Gives those who wait for a fit to go on their time."""
+
+    def on_fit_task_end(self, estimator, context, **told):
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize(("kills", "iterations"), [(3, 6), pytest.param(20, 60, marks=pytest.mark.slow)])
+def test_workers_that_are_killed_at_random_moments_take_nothing_along(kills, iterations, cluster):
+    settings = FIXED | {"max_iter": iterations}
+    assassin = Assassin(cluster, kills)
+    assassin.start()
+    model = GTM(**settings).set_callbacks(Slow()).fit(array(rows=60))
+    assassin.over.set()
+    assassin.join()
+    assert assassin.n >= kills // 2, "the fit was over before workers were killed"
+    assert_same(model, GTM(**settings).fit(Blocks(X, rows=60)))
+
+
+def test_any_number_of_workers_agree(cluster):
+    found = []
+    for n in (1, 4, 2):
+        cluster.cluster.scale(n)
+        cluster.wait_for_workers(n, timeout=60)
+        found.append(MODELS["student"]().fit(array(rows=100)))
+    for each in found:
+        assert_same(each, MODELS["student"]().fit(Blocks(X, rows=100)))
 
 
 def test_two_fits_at_once(cluster):
@@ -101,14 +186,37 @@ def test_two_fits_at_once(cluster):
     assert_same(other, MODELS["diagonal"]().fit(Blocks(X, rows=200)))
 
 
-def test_a_partition_that_ends_every_worker_is_an_error_with_a_name(cluster):
-    def end(block):
-        if len(block) and distributed.worker.thread_state.__dict__.get("execution_state"):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return block
+@pytest.fixture
+def impatient(cluster, monkeypatch):
+    """A cluster that gives up on a task after two workers, not four: each takes seconds to come back."""
+    monkeypatch.setattr(cluster.cluster.scheduler, "allowed_failures", 1)
+    return cluster
 
-    with pytest.raises(NotEnoughMemoryError, match=r"ended every worker.*smaller"):
-        SOM().fit(array().map_blocks(end, meta=np.empty((0, 4))))
+
+def test_a_partition_that_ends_every_worker_is_an_error_with_a_name(impatient):
+    with pytest.raises(WorkersLostError, match=r"ended every worker.*smaller"):
+        SOM().fit(array().map_blocks(partial(end_process, None), meta=np.empty((0, 4))))
+
+
+def test_the_model_of_the_last_iteration_is_left_when_all_workers_are_lost(impatient, tmp_path):
+    mine = tmp_path / "now"
+
+    class Poison(Ear):
+        """After three iterations no worker outlives a partition."""
+
+        n = 0
+
+        def on_fit_task_end(self, estimator, context, **told):
+            self.n += 1
+            if self.n == 4:  # the start is the first that is heard of
+                mine.touch()
+
+    model = GTM(**FIXED).set_callbacks(Poison())
+    with pytest.raises(WorkersLostError, match="ended every worker"):
+        model.fit(array(rows=450).map_blocks(partial(end_process, str(mine)), meta=np.empty((0, 4))))
+    assert model.stop_reason_ is StopReason.INTERRUPTED
+    assert model.n_iter_ == 3
+    assert_same(model, GTM(**FIXED | {"max_iter": 3}).fit(Blocks(X, rows=450)))
 
 
 def test_frames_with_unknown_sizes_and_empty_partitions():
@@ -165,16 +273,27 @@ def test_means_over_rows_and_tuples_of_arrays():
 
 def test_what_needs_all_rows_is_fitted_to_a_sample_and_says_so(monkeypatch):
     monkeypatch.setattr("prinfold.base.dask_samples._SAMPLE_ROWS", 300)
+    online = {"trainer": "online", "max_iter": 3, "random_state": 0}
     with pytest.warns(DegenerateWarning, match="SOM needs all of its rows at once.*300 of 900 rows.*of 300 others"):
-        model = SOM(max_iter=3).fit(array())
-    again = SOM(max_iter=3).fit(array())
+        model = SOM(**online).fit(array())
+    again = SOM(**online).fit(array())
     np.testing.assert_array_equal(model.codebook_, again.codebook_)
 
 
 def test_all_rows_are_taken_where_they_are_few(recwarn):
-    model = SOM(max_iter=3).fit(array())
+    model = PrincipalCurve(max_iter=3).fit(array())
     assert not [each for each in recwarn if "of its rows" in str(each.message)]
-    np.testing.assert_allclose(model.codebook_, SOM(max_iter=3).fit(X).codebook_, atol=1e-9)
+    of_table = PrincipalCurve(max_iter=3).fit(X)
+    assert model.projection_error(X) == pytest.approx(of_table.projection_error(X), rel=1e-6)
+
+
+@pytest.mark.parametrize("table", [X, GAPS], ids=["whole", "gaps"])
+def test_a_map_of_all_rows_equals_that_of_blocks_to_the_last_bit(table):
+    model = SOM(nodes=6, max_iter=12).fit(array(table))
+    of_blocks = SOM(nodes=6, max_iter=12).fit(Blocks(table, rows=200))
+    np.testing.assert_array_equal(model.codebook_, of_blocks.codebook_)
+    assert model.history_["error"] == of_blocks.history_["error"]
+    np.testing.assert_allclose(model.codebook_, SOM(nodes=6, max_iter=12).fit(table).codebook_, atol=1e-8)
 
 
 def test_what_does_not_go_is_said():
@@ -182,7 +301,7 @@ def test_what_does_not_go_is_said():
     with pytest.raises(UnsupportedInputError, match="sample_weight does not go with Blocks"):
         GTM().fit(array(), sample_weight=np.ones(len(X)))
     with pytest.raises(UnsupportedInputError, match="sample_weight does not go with Dask"):
-        SOM().fit(array(), sample_weight=np.ones(len(X)))
+        DensityRidge().fit(array(), sample_weight=np.ones(len(X)))
     with pytest.raises(UnsupportedInputError, match="errors has entries for rows"):
         model.transform(array(), errors=np.ones(len(X)))
     with pytest.raises(UnsupportedInputError, match="1 dimension"):

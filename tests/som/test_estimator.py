@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from prinfold import GTM, SOM, Schedule, datasets, load
+from prinfold import GTM, SOM, Blocks, Schedule, datasets, load
 from prinfold.exceptions import (
     CorruptModelFileError,
     DegenerateWarning,
@@ -384,3 +384,37 @@ def test_more_nodes_than_there_is_time_or_memory_for_are_refused_at_once(monkeyp
     monkeypatch.setattr(memory, "available_memory", lambda: 1e8)
     with pytest.raises(NotEnoughMemoryError, match=r"a map of 160000 nodes would take about .* use fewer nodes"):
         SOM(nodes=400).fit(X)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_come_to_the_same_map(gaps, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3)) * [3, 1, 0.3] + [5, 0, 0]
+    w = rng.integers(0, 3, len(X)).astype(float) if weighted else None
+    if gaps:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    settings = {"nodes": 5, "max_iter": 15, "tol": 0}
+    table = X if w is None else np.c_[X, w]
+    blocks = Blocks(table, rows=25, weight=None if w is None else 3)
+    found, wanted = SOM(**settings).fit(blocks), SOM(**settings).fit(X, sample_weight=w)
+    assert_allclose(found.codebook_, wanted.codebook_, atol=1e-8)
+    assert_allclose(found.history_["error"], wanted.history_["error"], rtol=1e-8)
+    assert_allclose(found.node_mass_, wanted.node_mass_, atol=1e-8)
+
+
+def test_no_more_than_a_sample_of_blocks_is_held(monkeypatch):
+    from prinfold.rows import streams
+
+    monkeypatch.setattr(streams, "_SAMPLE_ROWS", 50)
+    monkeypatch.setattr(streams, "_FEWEST_IN_SAMPLE", 40)
+    X = np.random.default_rng(0).normal(size=(400, 3)) * [3, 1, 0.3]
+    model = SOM(nodes=5, max_iter=15, tol=0, random_state=0).fit(Blocks(X, rows=64))
+    assert model.node_mass_.sum() == pytest.approx(400)
+    squares = np.square(X[:, None] - model.codebook_).sum(axis=2).min(axis=1)  # of all rows, not of the sample
+    assert model.history_["error"][-1] == pytest.approx(squares.mean(), rel=1e-9)
+
+
+def test_online_training_takes_no_blocks():
+    with pytest.raises(UnsupportedInputError, match="rows one by one"):
+        SOM(trainer="online").fit(Blocks(np.zeros((10, 2))))

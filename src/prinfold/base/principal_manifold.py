@@ -368,12 +368,14 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         return outcome
 
     def _keep(self, attributes: dict[str, Any], outcome: Outcome[Any]) -> None:
-        """Set the fitted attributes, and how training went."""
+        """Set the fitted attributes, and how training went; what ended it before its time is raised after that."""
         self._set(attributes)
         self.n_iter_ = outcome.n_iter
         self.converged_ = outcome.converged
         self.stop_reason_ = outcome.reason
         self.history_ = outcome.history
+        if outcome.failure is not None:
+            raise outcome.failure
 
     def _set(self, attributes: dict[str, Any]) -> None:
         for name, value in attributes.items():

@@ -21,8 +21,8 @@ from prinfold.latent import LatentSpace
 from prinfold.numerics.linalg import solve_symmetric
 from prinfold.rows.rows import blas_on_one_thread, for_each_block, row_slices
 
-_MOST_REMEMBERED = 2**17
-"""Numbers in the images of nodes that are remembered: a megabyte."""
+_MOST_REMEMBERED = 2**19
+"""Numbers in the images of nodes that are remembered: four megabytes."""
 
 _ROWS_AT_ONCE = 4096
 """Rows for which derivatives (n, M, Q) are held at once."""
@@ -65,7 +65,7 @@ class BasisMap:
         """(K, D) images of the nodes, Y = Φ W (3.10). Not to be written to: the last ones are remembered, if small.
 
         An iteration of plain EM asks for the same ones three times, before and after the weights are found and in the
-        E-step. That is felt where there are few rows; with many, remembering would only take memory.
+        E-step. That is felt where there are few rows, and on many cores, all but one of which wait meanwhile.
         """
         known, images = self._last_nodes[0]
         if not np.array_equal(known, weights):
@@ -77,7 +77,8 @@ class BasisMap:
         return images
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_last_nodes", "memory")}
+        """Nothing that can be computed again: in every iteration a map travels to every worker of a cluster."""
+        return {"latent": self.latent, "basis": self.basis}
 
     @cached_property
     def _last_nodes(self) -> list[tuple[FloatArray, FloatArray]]:

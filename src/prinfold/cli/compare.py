@@ -60,6 +60,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--jobs", "-j", type=whole_number(1), default=1, metavar="N", help="fits at a time (%(default)s)"
     )
+    group.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="FILE",
+        help="keep fits that have ended in this file; the same command does not run them again",
+    )
     group.add_argument("--seed", type=whole_number(0), default=0, help="random seed (%(default)s)")
     choice_arguments(parser)
     scaling_arguments(parser)
@@ -139,6 +145,7 @@ def _run_comparison(X: Any, options: argparse.Namespace, *, verbose: bool) -> Co
         n_jobs=options.jobs,
         random_state=options.seed,
         verbose=int(verbose),
+        checkpoint=options.checkpoint,
     )
 
 

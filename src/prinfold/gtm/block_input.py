@@ -1,4 +1,4 @@
-"""Tables that an estimator reads block by block: a first pass for a fit, and a score."""
+"""Tables that an estimator reads block by block: what does not go with them, and scores."""
 
 from __future__ import annotations
 
@@ -9,65 +9,25 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import (
-    Advice,
-    DegenerateWarning,
-    InvalidDataError,
-    InvalidParameterError,
-    Message,
-    UnsupportedInputError,
-    warn_caller,
-)
+from prinfold.base.block_surveys import refuse_blocks
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
 from prinfold.gtm.posterior import log_likelihood
-from prinfold.gtm.trainers.stream import Survey, extremes, survey
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.column_selection import Numbers
-from prinfold.validation.refusals import refuse_containers, refuse_other_names, refuse_scale
-from prinfold.validation.settings import as_generator
+from prinfold.rows.streams import extremes
+from prinfold.validation.refusals import refuse_other_names, refuse_scale
 
 
-def refuse_blocks(estimator: Any, X: Any) -> None:
-    """Refuse a table that is read block by block where an estimator needs all of its rows."""
-    if isinstance(X, Blocks) and not estimator._takes_blocks:
-        refuse_containers(X)
-
-
-def survey_table(estimator: Any, blocks: Blocks, sample_weight: Any, errors: Any, min_rows: int) -> Survey:
-    """A first pass over the rows to be fitted; the names of their columns go to the estimator."""
-    refuse_blocks(estimator, blocks)
-    if sample_weight is not None:
-        raise UnsupportedInputError(
-            "sample_weight does not go with Blocks, whose rows are never all there; name the column that holds the "
-            "weights: Blocks(source, weight=...)"
-        )
+def refuse_arrays_beside(init: Any, errors: Any) -> None:
+    """Refuse what holds an entry for each row, beside rows that are never all there."""
     if errors is not None:
         raise UnsupportedInputError("errors do not go with Blocks: nothing says which block they belong to")
-    if not isinstance(estimator.init, str):
+    if not isinstance(init, str):
         raise InvalidParameterError(
             Message(
                 "init holds a place for each row, which does not go with Blocks",
                 Advice("init", "pca", "name a start, such as {}"),
             )
-        )
-    found = survey(
-        blocks,
-        # A child of the seed: numbers that a simulation drew from the same one would choose rows by what is in them.
-        lambda: as_generator(estimator.random_state).spawn(1)[0],
-        accept_missing=estimator._accept_missing,
-        min_rows=min_rows,
-    )
-    if blocks.names is not None:
-        estimator.feature_names_in_ = np.asarray(blocks.names, dtype=object)
-    _warn_about_empty_rows(found)
-    return found
-
-
-def _warn_about_empty_rows(found: Survey) -> None:
-    if found.n_unseen:
-        warn_caller(
-            f"{found.n_unseen} row(s) have no value in any column, the first being row {found.first_unseen}; "
-            "a fit ignores them",
-            DegenerateWarning,
         )
 
 

@@ -34,12 +34,12 @@ from prinfold.gtm.starts.first_parameters import (
     warm_start,
 )
 from prinfold.gtm.trainers.blockwise import with_final_pass
-from prinfold.gtm.trainers.stream import Survey, stream_of
 from prinfold.gtm.trainers.trainers import BATCH, Trainer
 from prinfold.gtm.warnings import CLOSE, MapOnRows, about_size, is_troubled, node_folds, warn_all
 from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.rows import FEWEST_BLOCK_ROWS, Rows, as_rows, cut_for
+from prinfold.rows.streams import Survey, stream_of
 from prinfold.validation.memory import require_memory
 from prinfold.validation.settings import as_generator
 from prinfold.validation.tables import has_gaps, rows_with_weight
@@ -220,7 +220,7 @@ def assemble(
 
 def assemble_blocks(recipe: Recipe, found: Survey) -> TrainingJob:
     """The same of rows that are read once for each iteration, after a first look at them."""
-    latent = recipe.latent(found.total)
+    latent = recipe.latent(found.found.total)
     return make_job(recipe, latent, stream_of(found, recipe.numbers_per_node * latent.n_nodes))
 
 

@@ -15,6 +15,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
+from prinfold.base.block_surveys import refuse_blocks, survey_table
 from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import explain_misfits, require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
@@ -29,7 +30,7 @@ from prinfold.geometry.folds import Folds
 from prinfold.gtm import fitting
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm.block_input import score_blocks, survey_table
+from prinfold.gtm.block_input import refuse_arrays_beside, score_blocks
 from prinfold.gtm.fitting import FEWEST_ROWS, GivenRows
 from prinfold.gtm.gaussian_process_training import with_process_prior
 from prinfold.gtm.model_files import map_parts
@@ -426,7 +427,9 @@ class LatentGridModel(PrincipalManifold):
 
     def _assemble_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> tuple[Recipe, TrainingJob]:
         """Take a first look at rows that are read once for each iteration; returns recipe and job of a fit."""
-        survey = survey_table(self, blocks, sample_weight, errors, FEWEST_ROWS)
+        refuse_blocks(self, blocks)
+        refuse_arrays_beside(self.init, errors)
+        survey = survey_table(self, blocks, sample_weight, FEWEST_ROWS)
         recipe = self._recipe()
         return recipe, fitting.assemble_blocks(recipe, survey)
 

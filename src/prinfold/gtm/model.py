@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+import numpy as np
+
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.e_step import Summer, Take, Visitor
 from prinfold.gtm.node_selection import Hint, Part, RowBatch, entries, plan, plan_once, whole
@@ -198,4 +200,5 @@ def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) 
 
 def visit_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch], take: Take) -> None:
     """Hand some parts to ``take``, on several threads."""
-    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, sum(entries(parts, len(nodes.centers))))
+    n_entries = int(np.sum(entries(parts, len(nodes.centers))))
+    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, n_entries)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import inf
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast, overload
 
 import numpy as np
 
@@ -102,11 +103,6 @@ class RowBatch(NamedTuple):
         return self.n_pairs
 
 
-def entries(parts: Sequence[Part | RowBatch], n_nodes: int) -> list[int]:
-    """About how many responsibilities each part takes."""
-    return [part.n_entries(n_nodes) for part in parts]
-
-
 @dataclass(frozen=True)
 class RowGroups:
     """Rows in balls: group g holds rows ``order[starts[g]:starts[g + 1]]``; ``fine`` groups are for sweeps."""
@@ -122,12 +118,54 @@ class RowGroups:
     def rows(self, g: int) -> IntArray:
         return self.order[self.starts[g] : self.starts[g + 1]]
 
+    @cached_property
+    def runs(self) -> list[slice]:
+        """Groups that are swept in one call; they serve many passes."""
+        return _runs(self.starts)
+
 
 class Near(NamedTuple):
     """Nodes that matter to each group: ``nodes[cuts[g]:cuts[g + 1]]``."""
 
     nodes: IntArray
     cuts: IntArray
+
+
+@dataclass(frozen=True)
+class RowBatches(Sequence[RowBatch]):
+    """Groups that follow each other, some at a time.
+
+    A batch is put together by the thread that takes it: all other threads would wait for one that made all of them.
+    """
+
+    groups: RowGroups
+    near: Near
+
+    def __len__(self) -> int:
+        return len(self.groups.runs)
+
+    @overload
+    def __getitem__(self, index: int) -> RowBatch: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[RowBatch]: ...
+    def __getitem__(self, index: int | slice) -> RowBatch | list[RowBatch]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        some, n_pairs = self.groups.runs[index], int(self.n_pairs[index])
+        starts, cuts = self.groups.starts[some.start : some.stop + 1], self.near.cuts[some.start : some.stop + 1]
+        rows, nodes = self.groups.order[starts[0] : starts[-1]], self.near.nodes[cuts[0] : cuts[-1]]
+        return RowBatch(rows, starts - starts[0], nodes, cuts - cuts[0], n_pairs)
+
+    @cached_property
+    def n_pairs(self) -> IntArray:
+        """How many responsibilities each batch takes."""
+        before = np.append(0, np.cumsum(np.diff(self.groups.starts) * np.diff(self.near.cuts)))
+        return np.diff(before[[0, *(some.stop for some in self.groups.runs)]])
+
+
+def entries(parts: Sequence[Part | RowBatch], n_nodes: int) -> Sequence[int] | IntArray:
+    """How many responsibilities each part takes."""
+    return parts.n_pairs if isinstance(parts, RowBatches) else [part.n_entries(n_nodes) for part in parts]
 
 
 class Hint(NamedTuple):
@@ -180,7 +218,7 @@ def plan(
     if np.diff(groups.starts) @ np.diff(near.cuts) > _USEFUL_SHARE * n_pairs:
         # Dense for now; not even a bound is computed again before the groups are renewed.
         return _dense(noise, nodes, rows, compiled), Hint(None, hint.age + 1)
-    return _batches(groups, near) if groups.fine else _parts(groups, near), after
+    return RowBatches(groups, near) if groups.fine else _parts(groups, near), after
 
 
 def _bound_for(noise: AnyNoise, rows: Rows, n_pairs: int) -> Bound | None:
@@ -247,22 +285,11 @@ def swept(groups: RowGroups, parts: Sequence[Part]) -> Sequence[Part | RowBatch]
     if not groups.fine:
         return parts
     near = [cast(IntArray, part.near) for part in parts]
-    return _batches(groups, Near(np.concatenate(near), np.append(0, np.cumsum([len(each) for each in near]))))
+    return RowBatches(groups, Near(np.concatenate(near), np.append(0, np.cumsum([len(each) for each in near]))))
 
 
 def _parts(groups: RowGroups, near: Near) -> list[Part]:
     return [Part(groups.rows(g), near.nodes[a:b]) for g, (a, b) in enumerate(pairwise(near.cuts))]
-
-
-def _batches(groups: RowGroups, near: Near) -> list[RowBatch]:
-    """Groups that follow each other, some at a time."""
-    found, before = [], np.append(0, np.cumsum(np.diff(groups.starts) * np.diff(near.cuts)))
-    for some in _runs(groups.starts):
-        starts, cuts = (each[some.start : some.stop + 1] for each in (groups.starts, near.cuts))
-        rows, nodes = groups.order[starts[0] : starts[-1]], near.nodes[cuts[0] : cuts[-1]]
-        n_pairs = int(before[some.stop] - before[some.start])
-        found.append(RowBatch(rows, starts - starts[0], nodes, cuts - cuts[0], n_pairs))
-    return found
 
 
 def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool = False) -> RowGroups:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+from prinfold.exceptions import WorkersLostError
 from prinfold.loops.stopping_rules import Highest, StoppingRule, StopReason
 from prinfold.loops.training_log import LoopProgress, Stage, TrainingLog
 
@@ -31,6 +32,8 @@ class Outcome(Generic[S]):
     n_iter: int
     reason: StopReason
     history: dict[str, list[float]]
+    failure: WorkersLostError | None = None
+    """What ended it before its time; the state is that of the last iteration."""
 
     @property
     def converged(self) -> bool:
@@ -83,14 +86,14 @@ def run_fixed_point(
 
     ``rule`` says which state is kept, by default the best, and when there is enough. ``tol=0`` never stops early,
     whatever the rule, which then only keeps. A listener that returns True stops the loop. An interrupt from the
-    keyboard stops it too; one that comes before there is any state is passed on. Where the training is kept in a file,
-    the loop goes on from what is there.
+    keyboard stops it too, and so does the loss of all workers; one that comes before there is any state is passed on.
+    Where the training is kept in a file, the loop goes on from what is there.
     """
     clock = perf_counter()
     state = best = begin()
     # One append records an iteration whole, so that an interrupt never leaves lists of unequal length.
     records = [_record(measure(state), clock)]
-    kept, reason, rule = 0, StopReason.MAX_ITER, rule or Highest()
+    kept, reason, rule, failure = 0, StopReason.MAX_ITER, rule or Highest(), None
     stage = None if listeners.log is None else listeners.log.open_stage(state, records[0])
     if stage is not None and stage.found is not None:
         state, best, kept, records, ended = stage.found
@@ -114,9 +117,11 @@ def run_fixed_point(
             records.append(_record(measure(state), clock))
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
+    except WorkersLostError as error:
+        reason, failure = StopReason.INTERRUPTED, error
     if stage is not None:
         stage.end(LoopProgress(None, best, kept, records, reason))
-    return _outcome(best, records, reason)
+    return replace(_outcome(best, records, reason), failure=failure)
 
 
 def _note(stage: Stage | None, progress: LoopProgress) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.rows.column_selection import ColumnSelection, Key, Numbers, cut, length_of, select_columns
 from prinfold.rows.dask_partitions import partitions_of
 from prinfold.rows.readers import PartitionReader, reader_of
@@ -77,9 +77,8 @@ class Blocks:
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of the columns that are read, where the source has names."""
-        if self._layout is None:
-            next(self.weighted(), None)
-        return None if self._layout is None else self._layout.names
+        found = self._find_layout()
+        return None if found is None else found.names
 
     def __iter__(self) -> Iterator[FloatArray]:
         for block in self.weighted():
@@ -121,10 +120,43 @@ class Blocks:
 
     def sum_partitions(self, of_block: Callable[[Numbers], Any]) -> Any:
         """Σ over the partitions of a Dask collection, added up where they lie; what is None does not count."""
+        return self.sum_numbered_partitions(_WithoutNumber(of_block))
+
+    def sum_numbered_partitions(self, of_block: Callable[[tuple[int, Numbers]], Any]) -> Any:
+        """The same for work that takes the number of a partition too."""
         assert self.partitions is not None
-        if self._layout is None:
+        return self.partitions.sum_numbered(_OfPiece(self._found_layout, of_block))
+
+    def count_partitions(self, count: Callable[[Numbers], tuple[int, int]]) -> list[tuple[int, int]]:
+        """How many rows each partition has, and how many of them count; those without any have no part in sums."""
+        assert self.partitions is not None
+        found = self.partitions.look_at_each(_Count(self.columns, self.weight, count))
+        self._layout = self._layout or next((layout for layout, _ in found if layout is not None), None)
+        counts = [each for _, each in found]
+        self.partitions.lengths = [n_read for n_read, _ in counts]
+        return counts
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row as it is read."""
+        layout = self._found_layout
+        return len(layout.keys) * layout.dtype.itemsize
+
+    @property
+    def _found_layout(self) -> ColumnSelection:
+        """The columns of a source that has rows."""
+        found = self._find_layout()
+        if found is None:
+            raise InvalidDataError("the source has no rows; there is nothing to fit")
+        return found
+
+    def _find_layout(self) -> ColumnSelection | None:
+        """The columns, found where the rows are; a source without rows has none."""
+        if self._layout is None and self.partitions is not None:
+            self.count_partitions(_rows_alone)
+        elif self._layout is None:
             next(self.weighted(), None)
-        return self.partitions.sum(_OfPiece(self._layout, of_block))
+        return self._layout
 
     def _read(self) -> Iterator[Numbers]:
         """Pieces of at most as many rows as a block, as numbers."""
@@ -141,14 +173,42 @@ class Blocks:
 
 @dataclass(frozen=True)
 class _OfPiece:
-    """Work on blocks as work on pieces of the source."""
+    """Work on numbered blocks as work on numbered pieces of the source."""
 
-    layout: ColumnSelection | None
+    layout: ColumnSelection
+    of_block: Callable[[tuple[int, Numbers]], Any]
+
+    def __call__(self, numbered: tuple[int, Any]) -> Any:
+        return self.of_block((numbered[0], self.layout.read(numbered[1])))
+
+
+@dataclass(frozen=True)
+class _WithoutNumber:
+    """Work that does not ask for the number of a block."""
+
     of_block: Callable[[Numbers], Any]
 
-    def __call__(self, piece: Any) -> Any:
-        assert self.layout is not None  # some piece has been read
-        return self.of_block(self.layout.read(piece))
+    def __call__(self, numbered: tuple[int, Numbers]) -> Any:
+        return self.of_block(numbered[1])
+
+
+@dataclass(frozen=True)
+class _Count:
+    """The columns of a piece, and how many rows it has."""
+
+    columns: tuple[Key, ...] | None
+    weight: Key | None
+    count: Callable[[Numbers], tuple[int, int]]
+
+    def __call__(self, piece: Any) -> tuple[ColumnSelection | None, tuple[int, int]]:
+        if length_of(piece) == 0:
+            return None, (0, 0)
+        layout = select_columns(piece, self.columns, self.weight)
+        return layout, self.count(layout.read(piece))
+
+
+def _rows_alone(block: Numbers) -> tuple[int, int]:
+    return len(block.table), len(block.table)
 
 
 def _keys(columns: Any) -> tuple[Key, ...]:

@@ -8,16 +8,16 @@ the graph, which the scheduler keeps: a worker that dies takes nothing along tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from math import isnan
 from typing import Any, TypeVar
 
-from prinfold.exceptions import InvalidDataError, NotEnoughMemoryError
+from prinfold.exceptions import InvalidDataError, WorkersLostError
 from prinfold.rows.column_selection import length_of
 from prinfold.rows.tree_sums import Summable
 from prinfold.validation.dask_verbs import is_dask
 
 S = TypeVar("S", bound=Summable)
+T = TypeVar("T")
 
 
 class DaskPartitions:
@@ -38,18 +38,20 @@ class DaskPartitions:
         """Every partition that has rows, one after the other, brought here."""
         for i, part in enumerate(self.parts):
             if self.lengths[i] != 0:
-                found = part.compute()
+                found = _compute([part])[0]
                 self.lengths[i] = length_of(found)
                 if self.lengths[i]:
                     yield found
 
-    def sum(self, work: Callable[[Any], S | None]) -> S:
-        """Σ work(partition), computed where the partitions lie; partitions of which work makes None do not count."""
-        found: S = self.sum_numbered(_WithoutNumber(work))
-        return found
+    def look_at_each(self, work: Callable[[Any], T]) -> list[T]:
+        """What work finds of each partition, computed where it lies."""
+        from dask import delayed
+
+        task, given = delayed(_call, pure=False), delayed(work, pure=False, traverse=False)
+        return list(_compute([task(given, part) for part in self.parts]))
 
     def sum_numbered(self, work: Callable[[tuple[int, Any]], S | None]) -> S:
-        """The same for work that takes the number of a partition too."""
+        """Σ work(number, partition), computed where partitions lie; those of which work makes None do not count."""
         from dask import delayed
 
         task, total = delayed(_work_on, pure=False), delayed(add_found, pure=False)
@@ -58,30 +60,22 @@ class DaskPartitions:
         while len(terms) > 1:
             pairs = [total(terms[i], terms[i + 1]) for i in range(0, len(terms) - 1, 2)]
             terms = pairs + terms[2 * len(pairs) :]
-        found: S | None = _compute(terms[0]) if terms else None
+        found: S | None = _compute(terms[:1])[0] if terms else None
         if found is None:
             raise InvalidDataError("the Dask collection has no rows; there is nothing to fit")
         return found
 
 
-@dataclass(frozen=True)
-class _WithoutNumber:
-    """Work that does not ask for the number of a partition."""
+def _compute(tasks: list[Any]) -> Any:
+    """The results of tasks; one that ended every worker it was given to is an error with a name."""
+    from dask import compute
 
-    work: Callable[[Any], Any]
-
-    def __call__(self, numbered: tuple[int, Any]) -> Any:
-        return self.work(numbered[1])
-
-
-def _compute(task: Any) -> Any:
-    """The result of a task; one that ended every worker it was given to is an error with a name."""
     try:
-        return task.compute()
+        return compute(*tasks)
     except Exception as error:
         if type(error).__name__ != "KilledWorker":
             raise
-        raise NotEnoughMemoryError(
+        raise WorkersLostError(
             "a partition ended every worker that it was given to, most often because it does not fit in their memory; "
             "make partitions smaller, by X.rechunk or X.repartition, or give workers more memory"
         ) from error
@@ -90,6 +84,10 @@ def _compute(task: Any) -> Any:
 def add_found(first: Any, second: Any) -> Any:
     """The sum of two sums, either of which may be None, the sum of nothing."""
     return second if first is None else first if second is None else first + second
+
+
+def _call(work: Callable[[Any], Any], piece: Any) -> Any:
+    return work(piece)
 
 
 def _work_on(work: Callable[[Any], Any], number: int, piece: Any) -> Any:

@@ -247,7 +247,7 @@ def sum_blocks(work: Callable[[P], S], parts: Sequence[P]) -> S:
 
 
 def sum_through(
-    make: Callable[[], SummingWorker[P, S]], parts: Sequence[P], sizes: Sequence[int], least: float = 0.0
+    make: Callable[[], SummingWorker[P, S]], parts: Sequence[P], sizes: Sequence[int] | IntArray, least: float = 0.0
 ) -> S:
     """The sum of all parts, threaded, by the tree of :mod:`prinfold.rows.tree_sums`.
 
@@ -281,13 +281,13 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
     with blas_on_one_thread() as allowed:
         n_threads = 1 if _busy.here else _threads_for(len(parts), n_entries, allowed)
         workers = [make() for _ in range(n_threads)]
-        left, failed = iter(parts), list[int]()
+        left, failed = iter(range(len(parts))), list[int]()  # a part may be put together when it is asked for
 
         def work(start: int) -> None:
             before, _busy.here = _busy.here, True
             try:
-                while not failed and (part := next(left, _NO_PART)) is not _NO_PART:
-                    workers[start].add(part)
+                while not failed and (number := next(left, None)) is not None:
+                    workers[start].add(parts[number])
             except BaseException:
                 failed.append(start)  # what the others would still do is for nobody
                 raise
@@ -303,9 +303,6 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
         for other in others:
             other.result()
         return workers
-
-
-_NO_PART: Any = object()
 
 
 def _threads_for(n_parts: int, n_entries: int | None, allowed: int) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold.base.block_surveys import survey_table
 from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import require_parts
 from prinfold.base.starting_points import column_variances, observed_mean, weighted_mean
@@ -25,7 +27,9 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.latent import LatentSpace
 from prinfold.loops import Scheduled, run_fixed_point
-from prinfold.rows.rows import FEWEST_BLOCK_ROWS, as_rows, fill_gaps
+from prinfold.rows.blocks import Blocks
+from prinfold.rows.rows import FEWEST_BLOCK_ROWS, Rows, as_rows, fill_gaps
+from prinfold.rows.streams import stream_of
 from prinfold.som import model
 from prinfold.som.neighborhoods import NEIGHBORHOODS, Neighborhood
 from prinfold.som.node_surface import NARROWEST, NodeMap, NodeWins
@@ -57,6 +61,14 @@ _DEFAULT_RATES = 0.5, 0.01
 """Rates of online steps, the first and the last."""
 
 _SCHEDULE = instance_of(Schedule, words="a Schedule")
+
+
+class MakeRows(NamedTuple):
+    """Rows to be trained on: their whole weight, those at hand, and all of them cut for so many numbers of each."""
+
+    total: float
+    table: FloatArray
+    make: Callable[[int], Rows]
 
 
 @fill_parameter_docs
@@ -220,10 +232,10 @@ class SOM(SOMVerbs):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
+        X : array-like of shape (n, D) or Blocks
             Rows of numbers; a frame, array, memory map or, for batch training, a sparse matrix, which is filled in
             block by block only. Cells that are missing are NaN: winners are found by the others, and nodes learn from
-            the others alone.
+            the others alone. :class:`~prinfold.Blocks` are read once for each epoch of batch training, and never held.
         y : ignored
         {sample_weight}
 
@@ -241,6 +253,22 @@ class SOM(SOMVerbs):
                 )
             )
         forget(self)
+        rows = self._survey(X, sample_weight) if isinstance(X, Blocks) else self._check_rows(X, sample_weight)
+        self._train(rows)
+        for words, category in self._fit_warnings():
+            warn_caller(words, category)
+        return self
+
+    def _survey(self, blocks: Blocks, sample_weight: Any) -> MakeRows:
+        """Rows that are read once for each epoch, after a first look at them."""
+        if not self._takes_blocks:
+            words = "online training visits rows one by one, in random order, which those of Blocks cannot be"
+            raise UnsupportedInputError(Message(words, Advice("trainer", "batch", "use {}")))
+        found = survey_table(self, blocks, sample_weight, _FEWEST_ROWS)
+        return MakeRows(found.found.total, found.sample.table, partial(stream_of, found))
+
+    def _check_rows(self, X: Any, sample_weight: Any) -> MakeRows:
+        """Rows of a table at hand, those that count."""
         table = check_table(
             self, X, reset=True, min_rows=_FEWEST_ROWS, accept_sparse=self._accept_sparse, accept_missing=True
         )
@@ -254,12 +282,12 @@ class SOM(SOMVerbs):
         kept = self._training_rows(table, weight)
         if kept is not None:
             table, weight = table[kept], None if weight is None else weight[kept]
-        if has_gaps(table):
+        gaps = has_gaps(table)
+        if gaps:
             refuse_empty_columns(table, column_names(self))
-        self._train(table, weight)
-        for words, category in self._fit_warnings(table):
-            warn_caller(words, category)
-        return self
+        total = table.shape[0] if weight is None else float(weight.sum())
+        middle = (observed_mean if gaps else weighted_mean)(table, weight)
+        return MakeRows(total, table, lambda width: as_rows(table, middle, weight, width=width, gaps=gaps))
 
     def _training_rows(self, table: FloatArray, weight: FloatArray | None) -> IntArray | None:
         """Indices of the rows with a weight above 0 and at least one value; None for all rows."""
@@ -278,8 +306,12 @@ class SOM(SOMVerbs):
             )
         return None if seen.all() else kept
 
-    def _train(self, table: FloatArray, weight: FloatArray | None) -> None:
-        problem, rng = self._problem(table, weight), as_generator(self.random_state)
+    @property
+    def _takes_blocks(self) -> bool:  # type: ignore[override]
+        return self.trainer == "batch"
+
+    def _train(self, rows: MakeRows) -> None:
+        problem, rng = self._problem(rows), as_generator(self.random_state)
         trainer = model.TRAINERS[self.trainer]
         codebook = self._start(problem, rng)
         epochs = problem.width.epochs if trainer.settles else max(problem.width.epochs, problem.rate.epochs)
@@ -290,15 +322,12 @@ class SOM(SOMVerbs):
             partial(model.measure, problem),
             rule=Scheduled(epochs, trainer.settles, self.tol),
         )
-        self._train_with_callbacks(table, partial(self._attributes, problem), loop)
+        self._train_with_callbacks(rows.table, partial(self._attributes, problem), loop)
 
-    def _problem(self, table: FloatArray, weight: FloatArray | None) -> model.SOMProblem:
-        gaps = has_gaps(table)
-        total = table.shape[0] if weight is None else float(weight.sum())
-        latent = make_map_latent(self.grid, self.latent, self.nodes, self.n_components, total)
-        _require_room(latent.n_nodes, table)
-        middle = (observed_mean if gaps else weighted_mean)(table, weight)
-        rows = as_rows(table, middle, weight, width=latent.n_nodes, gaps=gaps)
+    def _problem(self, given: MakeRows) -> model.SOMProblem:
+        latent = make_map_latent(self.grid, self.latent, self.nodes, self.n_components, given.total)
+        _require_room(latent.n_nodes, given.table)
+        rows = given.make(latent.n_nodes)
         neighborhood = self._neighborhood()
         width = model.default_width(as_schedule(self.width, _DEFAULT_EPOCHS), latent, neighborhood)
         rate = as_schedule(self.rate, width.epochs).resolved(*_DEFAULT_RATES)
@@ -317,7 +346,7 @@ class SOM(SOMVerbs):
     def _start(self, problem: model.SOMProblem, rng: np.random.Generator) -> FloatArray:
         """(K, D) initial codebook vectors, about the offset."""
         if isinstance(self.init, str):
-            return model.STARTS[self.init](fill_gaps(problem.rows), problem.latent, rng)
+            return model.STARTS[self.init](fill_gaps(problem.rows.sample), problem.latent, rng)
         shape = problem.latent.n_nodes, problem.rows.n_columns
         given = as_numbers("init", self.init)
         if given.shape != shape or not np.isfinite(given).all():
@@ -347,7 +376,7 @@ class SOM(SOMVerbs):
         width = found["width_"] * self._neighborhood().spread(latent.dimension)
         return NodeMap(latent, NodeWins(mass, mass * (found["cell_means_"] - found["offset_"])), max(width, NARROWEST))
 
-    def _fit_warnings(self, table: FloatArray) -> list[tuple[str, type[Warning]]]:
+    def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
         """Warnings to give after a fit, each with its category."""
         found = self._stopping_warnings()
         if self.n_features_in_ < self.latent_.dimension:

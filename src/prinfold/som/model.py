@@ -19,7 +19,7 @@ import scipy.sparse
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.base.starting_points import distinct_rows, principal_axes, principal_nodes
 from prinfold.latent import LatentSpace
-from prinfold.rows.rows import Rows, for_each_block, sum_through
+from prinfold.rows.rows import Rows, blas_on_one_thread, for_each_block, sum_through
 from prinfold.som.neighborhoods import Neighborhood
 from prinfold.som.node_surface import NodeWins, places_of, update
 from prinfold.som.schedules import Schedule
@@ -136,9 +136,20 @@ class NodeSearch:
 
 def assign(rows: Rows, codebook: FloatArray) -> tuple[NodeWins, float]:
     """Sums of the rows that each node wins, and the mean squared distance of rows from their winners."""
-    sizes = [(part.stop - part.start) * len(codebook) for part in rows.slices]
-    found = sum_through(lambda: _Assignment(rows, codebook), rows.slices, sizes)
+    found = rows.sum_portions(PortionWins(codebook))
     return found.won, found.error / rows.total_weight
+
+
+@dataclass(frozen=True)
+class PortionWins:
+    """The sums of a portion of rows under a codebook; it can be sent to where the rows are."""
+
+    codebook: FloatArray
+
+    @blas_on_one_thread()
+    def __call__(self, rows: Rows) -> _WonRows:
+        sizes = [(part.stop - part.start) * len(self.codebook) for part in rows.slices]
+        return sum_through(lambda: _Assignment(rows, self.codebook), rows.slices, sizes)
 
 
 def winners(rows: Rows, codebook: FloatArray, n_best: int = 1) -> IntArray:

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from prinfold import (
     GTM,
     PPS,
+    Blocks,
     GaussianProcess,
     GTMClassifier,
     GTMHierarchy,
@@ -615,3 +616,37 @@ def test_paths_that_lead_nowhere(path: Any, match: str):
 def test_a_notebook_tells_how_many_maps_there_are():
     model = GTMMixture(2, SMALL, random_state=0, max_iter=2, n_init=1).fit(two_sheets()[0])
     assert "2 maps of 2 dimension(s) in 3 columns" in model._repr_html_()
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_blocks_come_to_the_same_mixture(gaps):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(90, 3)) * [2, 1, 0.2], rng.normal(size=(70, 3)) * [0.2, 1, 2] + 6])
+    if gaps:
+        X[rng.random(X.shape) < 0.05] = np.nan
+    settings = {"n_init": 1, "max_iter": 10, "tol": 0, "random_state": 0}
+    wanted = GTMMixture(2, GTM(nodes=6, basis=3), **settings).fit(X)
+    found = GTMMixture(2, GTM(nodes=6, basis=3), **settings).fit(Blocks(X, rows=37))
+    np.testing.assert_allclose(found.mixing_, wanted.mixing_, atol=1e-6)
+    np.testing.assert_allclose(found.history_["objective"], wanted.history_["objective"], rtol=1e-6)
+    np.testing.assert_allclose(found.transform(X), wanted.transform(X), atol=1e-4)
+
+
+def test_a_gap_that_the_sample_has_not_seen(monkeypatch):
+    from prinfold.rows import streams
+
+    monkeypatch.setattr(streams, "_SAMPLE_ROWS", 60)
+    monkeypatch.setattr(streams, "_FEWEST_IN_SAMPLE", 60)
+    X = np.random.default_rng(0).normal(size=(300, 3)) * [3, 1, 0.3]
+    settings = {"n_init": 1, "max_iter": 5, "tol": 0, "random_state": 0}
+    blocks = lambda: Blocks(X, rows=50)  # noqa: E731
+    model = GTMMixture(2, GTM(nodes=6, basis=3), **settings).fit(blocks())
+    X[7, 1] = np.nan
+    gapped = GTMMixture(2, GTM(nodes=6, basis=3), **settings).fit(blocks())
+    assert gapped.history_["objective"][-1] == pytest.approx(model.history_["objective"][-1], abs=0.1)
+    assert gapped.history_["log_likelihood"][-1] == pytest.approx(np.mean(gapped.score_samples(X)), abs=1e-6)
+
+
+def test_a_partition_of_rows_does_not_go_with_blocks():
+    with pytest.raises(InvalidParameterError, match="does not go with Blocks"):
+        GTMMixture(2, partition=np.zeros(10, dtype=int)).fit(Blocks(np.zeros((10, 2))))

@@ -10,11 +10,13 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import RandomState
+from prinfold.base.block_surveys import survey_table
 from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import require_parts
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, mapping_of, part
+from prinfold.gtm.block_input import refuse_arrays_beside
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.fitting import FEWEST_ROWS, GivenRows, rows_that_count
 from prinfold.gtm.mixture.hierarchy import ROOT, HierarchyVerbs
@@ -31,7 +33,9 @@ from prinfold.gtm.mixture.verbs import MixtureVerbs
 from prinfold.gtm.warnings import warn_about_empty_rows
 from prinfold.latent import Atlas
 from prinfold.loops import run_fixed_point
+from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows
+from prinfold.rows.streams import stream_of
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_empty_columns
 from prinfold.validation.settings import (
@@ -125,6 +129,7 @@ class GTMMixture(MixtureVerbs):
     (300, 3)
     """
 
+    _takes_blocks: ClassVar[bool] = True
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_maps": integer(1, 1000),
         "gtm": nothing | instance_of(GTM, list, tuple, words="a GTM or a list of GTMs"),
@@ -171,8 +176,10 @@ class GTMMixture(MixtureVerbs):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
+        X : array-like of shape (n, D) or Blocks
             Rows of numbers; a frame, Arrow table, array, memory map or sparse matrix. Cells that are missing are NaN.
+            :class:`~prinfold.Blocks` are read once for each iteration, and never held; a sample of them decides on the
+            start.
         y : ignored
         {sample_weight}
         {errors}
@@ -184,6 +191,27 @@ class GTMMixture(MixtureVerbs):
         check_parameters(self, self._constraints)
         recipes = check_recipes(self.gtm, self.n_maps, self.shared_noise)
         forget(self)
+        start = self._begin_on_blocks if isinstance(X, Blocks) else self._begin_on_table
+        self._warn(*self._train(start(X, recipes, sample_weight, errors)))
+        return self
+
+    def _begin_on_blocks(self, blocks: Blocks, recipes: list[GTM], sample_weight: Any, errors: Any) -> MixtureStart:
+        """Begin with the sample of a first pass, and go on with all rows."""
+        if not isinstance(self.partition, str):
+            raise InvalidParameterError(
+                Message(
+                    "partition holds an entry for each row, which does not go with Blocks", Advice("partition", "auto")
+                )
+            )
+        refuse_arrays_beside("", errors)
+        found = survey_table(self, blocks, sample_weight, FEWEST_ROWS)
+        sample = stream_of(found, 1)
+        given = GivenRows(sample.table, sample.weight)
+        begun = begin(self, recipes, given, as_generator(self.random_state))
+        return begun.on_stream(stream_of(found, begun.numbers_per_row))
+
+    def _begin_on_table(self, X: Any, recipes: list[GTM], sample_weight: Any, errors: Any) -> MixtureStart:
+        """Begin with all rows that count."""
         table = check_table(self, X, reset=True, min_rows=FEWEST_ROWS, accept_sparse=True, accept_missing=True)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
         given = GivenRows(table, weight, known, given_memberships(self.partition, self.n_maps, table.shape[0]))
@@ -194,8 +222,7 @@ class GTMMixture(MixtureVerbs):
         given = given if kept is None else given.choose(kept)
         if has_gaps(given.table):
             refuse_empty_columns(given.table, getattr(self, "feature_names_in_", None))
-        self._warn(*self._train(begin(self, recipes, given, as_generator(self.random_state))))
-        return self
+        return begin(self, recipes, given, as_generator(self.random_state))
 
     def component(self, j: int) -> GTM:
         """One of the maps, a fitted GTM with all its verbs; it knows nothing of the others.
@@ -283,7 +310,7 @@ class GTMMixture(MixtureVerbs):
         for each in self.maps_:
             each.n_iter_, each.converged_ = self.n_iter_, self.converged_
             each.stop_reason_, each.history_ = self.stop_reason_, self.history_
-        return rows, model, outcome.state
+        return rows.sample, model, outcome.state
 
     def _attributes(self, begun: MixtureStart, state: MixtureState) -> dict[str, Any]:
         """Attributes of a fitted mixture, its largest map first unless the maps have an order of their own."""

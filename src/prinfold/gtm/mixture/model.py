@@ -137,6 +137,33 @@ def e_step(
 ) -> tuple[MixtureStatistics, tuple[Hint, ...]]:
     """Memberships of all rows, (n, J) numbers, and with them as weights the sums of each map.
 
+    Rows that come in portions are gone after each: their sums are what is left.
+    """
+    if rows.at_hand:
+        return _sums_at_hand(model, rows, parameters, hints)
+    anew = tuple(hint.for_new_rows() for hint in hints)
+    total = rows.sum_portions(MixturePortionSums(model, parameters, anew))
+    return total, tuple(hint.without_rows() for hint in hints)
+
+
+@dataclass(frozen=True)
+class MixturePortionSums:
+    """The sums of a portion of rows under given parameters; it can be sent to where the rows are."""
+
+    model: MixtureModel
+    parameters: MixtureParameters
+    hints: tuple[Hint, ...]
+
+    @blas_on_one_thread()
+    def __call__(self, rows: Rows) -> MixtureStatistics:
+        return _sums_at_hand(self.model, rows, self.parameters, self.hints)[0]
+
+
+def _sums_at_hand(
+    model: MixtureModel, rows: Rows, parameters: MixtureParameters, hints: Sequence[Hint]
+) -> tuple[MixtureStatistics, tuple[Hint, ...]]:
+    """Both passes over rows at hand.
+
     Both passes over the rows go by one plan. The second leaves out the rows that a map has nothing of: where maps lie
     apart it takes as long as the sums of one.
     """

@@ -68,6 +68,19 @@ class MixtureStart:
         found._set(gtm_attributes(job, algorithm.GTMState(state.parameters.maps[j], state.statistics.maps[j])))
         return found
 
+    @property
+    def numbers_per_row(self) -> int:
+        """How many numbers the widest of the maps derives of a row."""
+        each = zip(self.gtms, self.model.maps, strict=True)
+        return int(max(own._numbers_per_node * model.surface.latent.n_nodes for own, model in each))
+
+    def on_stream(self, stream: Rows) -> MixtureStart:
+        """The same mixture on rows that come block by block, of which those that it began with are a sample."""
+        model = self.model
+        if stream.gaps and not self.rows.gaps:
+            model = replace(model, maps=tuple(model_for_gaps(stream, each) for each in model.maps))
+        return replace(self, model=model, rows=stream, state=model.begin(stream, self.state.parameters))
+
 
 def check_recipes(given: Any, n_maps: int, shared: bool) -> list[GTM]:
     """A recipe for each map; what a mixture cannot do is refused."""

@@ -67,6 +67,8 @@ def with_final_pass(
 
     def run(**settings: Any) -> Outcome[T]:
         outcome = loop(**settings)
+        if outcome.failure is not None:  # another pass would fail as well
+            return outcome
         clock = perf_counter()
         state = finish(outcome.state)
         measured = dict(measure(state))

@@ -8,17 +8,20 @@ block, so that memory does not depend on the number of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, fields
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
 
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.column_selection import Numbers
+from prinfold.rows.dask_partitions import add_found
 from prinfold.rows.rows import Rows, as_rows
-from prinfold.rows.tree_sums import S
+from prinfold.rows.tree_sums import S, TreeSum
 from prinfold.validation.refusals import refuse_columns_without_values, refuse_non_finite, refuse_scale
 
 _SAMPLE_ROWS = 65_536
@@ -82,8 +85,7 @@ class StreamSample:
     def add(self, rows: Numbers) -> None:
         """Take in the next rows."""
         if self.n_rows == 0:
-            row_bytes = rows.table.shape[1] * rows.table.dtype.itemsize
-            self.most = int(np.clip(_SAMPLE_BYTES // row_bytes, _FEWEST_IN_SAMPLE, _SAMPLE_ROWS))
+            self.most = _most_in_sample(rows.table.shape[1] * rows.table.dtype.itemsize)
         before, self.n_rows = self.n_rows, self.n_rows + len(rows.table)
         if self.n_rows <= self.most:
             self._kept.append(Numbers(rows.table.copy(), rows.weight))  # a view would hold on to all of its table
@@ -108,75 +110,192 @@ class StreamSample:
         return Numbers.join(self._kept)
 
 
-@dataclass
+def _most_in_sample(row_bytes: int) -> int:
+    return int(np.clip(_SAMPLE_BYTES // row_bytes, _FEWEST_IN_SAMPLE, _SAMPLE_ROWS))
+
+
+@dataclass(frozen=True)
+class BlockFindings:
+    """What is found of some rows as they were read, in the order of the source; neighbours add up.
+
+    ``unseen`` holds how many rows have no value, and the number of the first of them.
+    """
+
+    n_read: int
+    total: float
+    gaps: bool
+    low: float
+    high: float
+    unseen: tuple[int, int]
+    moments: StreamMoments | None
+
+    def __add__(self, other: BlockFindings) -> BlockFindings:
+        first = self.unseen[1] if self.unseen[0] else other.unseen[1]
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused in the end
+            total, moments = self.total + other.total, add_found(self.moments, other.moments)
+        return BlockFindings(
+            self.n_read + other.n_read,
+            total,
+            self.gaps or other.gaps,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            (self.unseen[0] + other.unseen[0], first),
+            moments,
+        )
+
+
+@dataclass(frozen=True)
+class BlockReader:
+    """Looks at a block; it can be sent to where the rows are."""
+
+    names: tuple[str, ...] | None
+    accept_missing: bool
+
+    def look(self, rows: Numbers, first_row: int) -> tuple[BlockFindings, Numbers]:
+        """What is found of a block that begins with that row of the source, and the rows of it that count."""
+        low, high = extremes(rows.table, self.names, first_row, accept_missing=self.accept_missing)
+        gaps = bool(np.isnan(rows.table.min()))
+        nothing = np.flatnonzero(np.isnan(rows.table).all(axis=1)) if gaps else np.empty(0, dtype=np.intp)
+        unseen = (len(nothing), first_row + int(nothing[0])) if len(nothing) else (0, -1)
+        kept = rows_with_values(rows)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused in the end
+            total = float(len(kept.table) if kept.weight is None else kept.weight.sum())
+            moments = _moments_in_parts(kept) if len(kept.table) else None
+        return BlockFindings(len(rows.table), total, gaps, low, high, unseen, moments), kept
+
+
+def _moments_in_parts(rows: Numbers) -> StreamMoments:
+    parts = as_rows(rows.table).slices
+    return reduce(
+        lambda found, more: found + more,
+        (moments_of(rows.table[part], None if rows.weight is None else rows.weight[part]) for part in parts),
+    )
+
+
+@dataclass(frozen=True)
 class Survey:
-    """Result of a first pass over a source. ``n_read`` rows were read; those that count are ``n_rows``."""
+    """Result of a first pass over a source: what was found, how many rows count, and a sample of these."""
 
     blocks: Blocks
-    accept_missing: bool
-    sample: StreamSample
-    n_read: int = 0
-    total: float = 0.0
-    gaps: bool = False
-    low: float = np.inf
-    high: float = -np.inf
-    n_unseen: int = 0
-    first_unseen: int = -1
-    """Rows that have no value."""
-    moments: StreamMoments | None = None
+    found: BlockFindings
+    n_rows: int
+    sample: Numbers
 
     @property
-    def n_rows(self) -> int:
-        return self.sample.n_rows
-
-    def add(self, rows: Numbers) -> None:
-        """Take in the next rows as they were read."""
-        low, high = extremes(rows.table, self.blocks.names, self.n_read, accept_missing=self.accept_missing)
-        self.low, self.high = min(self.low, low), max(self.high, high)
-        self.gaps |= bool(np.isnan(rows.table.min()))
-        if self.gaps:
-            self._count_unseen(rows.table)
-        self.n_read += len(rows.table)
-        rows = rows_with_values(rows)
-        if len(rows.table):
-            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused in the end
-                self._add_up(rows)
-            self.sample.add(rows)
-
-    def _add_up(self, rows: Numbers) -> None:
-        self.total += len(rows.table) if rows.weight is None else float(rows.weight.sum())
-        for part in as_rows(rows.table).slices:
-            found = moments_of(rows.table[part], None if rows.weight is None else rows.weight[part])
-            self.moments = found if self.moments is None else self.moments + found
-
-    def _count_unseen(self, table: FloatArray) -> None:
-        nothing = np.flatnonzero(np.isnan(table).all(axis=1))
-        if len(nothing) and not self.n_unseen:
-            self.first_unseen = self.n_read + int(nothing[0])
-        self.n_unseen += len(nothing)
-
-    def check(self, min_rows: int) -> None:
-        """Refuse what cannot be fitted."""
-        if self.n_rows < min_rows or self.moments is None:
-            raise InvalidDataError(
-                f"the source has {self.n_read} row(s), of which {self.n_rows} have a value and a weight, but at least "
-                f"{min_rows} are needed"
-            )
-        if not np.isfinite(self.total):
-            raise InvalidDataError("the sum of the weights overflows; divide them by their largest")
-        refuse_columns_without_values(np.flatnonzero(self.moments.weight == 0), self.blocks.names)
-        refuse_scale(self.sample.rows().table.dtype, self.low, self.high, fitting=True)
+    def moments(self) -> StreamMoments:
+        assert self.found.moments is not None
+        return self.found.moments
 
 
 def survey(
     blocks: Blocks, make_rng: Callable[[], np.random.Generator], *, accept_missing: bool, min_rows: int
 ) -> Survey:
-    """A first pass over a source."""
-    found = Survey(blocks, accept_missing, StreamSample(make_rng))
-    for block in blocks.weighted():
-        found.add(block)
-    found.check(min_rows)
-    return found
+    """A first pass over a source, where its rows are."""
+    if blocks.partitions is not None:
+        return survey_partitions(blocks, make_rng, accept_missing, min_rows)
+    sample, tree, n_read = StreamSample(make_rng), TreeSum[BlockFindings](), 0
+    for i, block in enumerate(blocks.weighted()):
+        found, kept = BlockReader(blocks.names, accept_missing).look(block, n_read)
+        tree.put(i, found)
+        n_read += found.n_read
+        if len(kept.table):
+            sample.add(kept)
+    _require_rows(n_read, sample.n_rows, min_rows)
+    return _checked(Survey(blocks, tree.total(), sample.n_rows, sample.rows()))
+
+
+def _require_rows(n_read: int, n_rows: int, min_rows: int) -> None:
+    if n_rows < min_rows:
+        raise InvalidDataError(
+            f"the source has {n_read} row(s), of which {n_rows} have a value and a weight, but at least "
+            f"{min_rows} are needed"
+        )
+
+
+def _checked(survey: Survey) -> Survey:
+    """The survey, if its rows can be fitted."""
+    found, names = survey.found, survey.blocks.names
+    if not np.isfinite(found.total):
+        raise InvalidDataError("the sum of the weights overflows; divide them by their largest")
+    refuse_columns_without_values(np.flatnonzero(survey.moments.weight == 0), names)
+    refuse_scale(survey.sample.table.dtype, found.low, found.high, fitting=True)
+    return survey
+
+
+# ------------------------------------------------------------------------------- a survey where the partitions lie
+
+
+def survey_partitions(
+    blocks: Blocks, make_rng: Callable[[], np.random.Generator], accept_missing: bool, min_rows: int
+) -> Survey:
+    """The same of a Dask collection: rows are counted where they lie, then looked at; only the sample comes here.
+
+    With the number of the first row of each partition known, it draws what one pass over all rows would draw for it.
+    """
+    counts = np.array(blocks.count_partitions(_count_rows), dtype=np.intp)
+    ends = np.cumsum(counts, axis=0)
+    n_read, n_rows = map(int, ends[-1])
+    _require_rows(n_read, n_rows, min_rows)
+    most = _most_in_sample(blocks.row_bytes)
+    rng = make_rng() if n_rows > most else None
+    look = _PartitionLook(BlockReader(blocks.names, accept_missing), rng, most, ends - counts)
+    found: _Surveyed = blocks.sum_numbered_partitions(look)
+    return _checked(Survey(blocks, found.found, n_rows, found.rows))
+
+
+def _count_rows(block: Numbers) -> tuple[int, int]:
+    """How many rows were read, and how many count."""
+    return len(block.table), len(rows_with_values(block).table)
+
+
+@dataclass(frozen=True)
+class _Surveyed:
+    """What is found of some partitions, and their part of the sample, with the numbers drawn for its rows."""
+
+    found: BlockFindings
+    rows: Numbers
+    draws: FloatArray | None
+    most: int
+
+    def __add__(self, other: _Surveyed) -> _Surveyed:
+        rows = Numbers.join([self.rows, other.rows])
+        draws = None if self.draws is None or other.draws is None else np.concatenate([self.draws, other.draws])
+        return _Surveyed(self.found + other.found, *_smallest(rows, draws, self.most), self.most)
+
+
+def _smallest(rows: Numbers, draws: FloatArray | None, most: int) -> tuple[Numbers, FloatArray | None]:
+    """The rows with the smallest numbers, in their order; all of them where no number is drawn."""
+    if draws is None or len(draws) <= most:
+        return rows, draws
+    kept = np.sort(np.argpartition(draws, most - 1)[:most])
+    return rows.part(kept), draws[kept]
+
+
+@dataclass(frozen=True)
+class _PartitionLook:
+    """Looks at one partition; ``first`` has the numbers of its first row, of all and of those that count."""
+
+    reader: BlockReader
+    rng: np.random.Generator | None
+    most: int
+    first: IntArray
+
+    def __call__(self, numbered: tuple[int, Numbers]) -> _Surveyed:
+        i, block = numbered
+        found, kept = self.reader.look(block, int(self.first[i, 0]))
+        draws = None if self.rng is None else _draws_from(self.rng, int(self.first[i, 1]), len(kept.table))
+        return _Surveyed(found, *_smallest(kept, draws, self.most), self.most)
+
+
+def _draws_from(rng: np.random.Generator, start: int, n: int) -> FloatArray:
+    """(n,) numbers of a generator after the first ``start``, which is left as it is."""
+    own = deepcopy(rng)
+    if isinstance(own.bit_generator, np.random.PCG64 | np.random.PCG64DXSM):
+        own.bit_generator.advance(start)  # one step for each number
+        return own.random(n)
+    for begin in range(0, start, _SAMPLE_ROWS):
+        own.random(min(_SAMPLE_ROWS, start - begin))
+    return own.random(n)
 
 
 @dataclass(frozen=True)
@@ -256,16 +375,17 @@ class _PortionWork:
 
 def stream_of(found: Survey, width: int) -> BlockStream:
     """The rows that were surveyed, with ``width`` derived numbers for each."""
-    assert found.moments is not None
-    kept = found.sample.rows()
+    kept = found.sample
     weight = kept.weight
     if found.n_rows > len(kept.table):  # the sample weighs as much as all rows, or penalties would weigh more beside it
         own = np.ones(len(kept.table)) if weight is None else weight
-        weight = own * (found.total / own.sum())
+        weight = own * (found.found.total / own.sum())
     moments = found.moments
     block_rows = as_rows(kept.table, width=width).block_rows
-    known: dict[str, Any] = {"gaps": found.gaps, "variances": moments.variance}
-    return BlockStream(kept.table, moments.mean, weight, block_rows, **known, blocks=found.blocks, n_read=found.n_read)
+    known: dict[str, Any] = {"gaps": found.found.gaps, "variances": moments.variance}
+    return BlockStream(
+        kept.table, moments.mean, weight, block_rows, **known, blocks=found.blocks, n_read=found.found.n_read
+    )
 
 
 def rows_with_values(rows: Numbers) -> Numbers:

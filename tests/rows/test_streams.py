@@ -17,10 +17,10 @@ from prinfold.exceptions import InvalidDataError
 from prinfold.gtm import model as gtm
 from prinfold.gtm import node_selection as pruning
 from prinfold.gtm.node_selection import Hint
-from prinfold.gtm.trainers import stream as streams
-from prinfold.gtm.trainers.stream import StreamMoments, StreamSample, moments_of, stream_of, survey
+from prinfold.rows import streams
 from prinfold.rows.column_selection import Numbers
 from prinfold.rows.rows import Rows, as_rows
+from prinfold.rows.streams import StreamMoments, StreamSample, moments_of, stream_of, survey
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -135,8 +135,8 @@ def test_a_first_pass_finds_what_there_is():
     X[3, 1] = np.nan
     w = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
     found = surveyed(np.c_[X, w], rows=33, weight=5)
-    assert (found.n_read, found.n_rows, found.total) == (len(X), int((w > 0).sum()), w.sum())
-    assert found.gaps
+    assert (found.found.n_read, found.n_rows, found.found.total) == (len(X), int((w > 0).sum()), w.sum())
+    assert found.found.gaps
     stream = stream_of(found, 10)
     assert_array_equal(stream.table, X[w > 0])
     assert_allclose(stream.offset, np.average(np.nan_to_num(X), axis=0, weights=w), atol=0.1)
@@ -159,7 +159,7 @@ def test_rows_of_nothing_do_not_count():
     X = sheet(40)
     X[[5, 25]] = np.nan
     found = surveyed(X, rows=10)
-    assert (found.n_unseen, found.first_unseen) == (2, 5)
+    assert found.found.unseen == (2, 5)
     assert found.n_rows == 38
     assert sum(each.n_rows for each in stream_of(found, 10).portions()) == 38
 
