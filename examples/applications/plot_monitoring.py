@@ -11,8 +11,8 @@ rare its place on it is (like T²). Limits come from rows held out, so that fals
 # All is well
 # -----------
 #
-# Of a thousand new rows about one in a hundred should be an alarm. The broken line is the limit that the model would
-# set by itself: it takes its own noise for that of the world, and would cry wolf too often.
+# About one in a hundred of the new rows should be an alarm. The broken line is the limit computed from the model
+# alone: it underestimates the noise of new rows and would give too many false alarms.
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -34,8 +34,8 @@ plot.monitor(watch, new[:300], chart="along", ax=bottom)
 # A sensor drifts
 # ---------------
 #
-# From the hundredth row on, beam 5 loses its sense little by little. Nothing in its own values is unusual; they no
-# longer fit those of the others.
+# From the hundredth row on, beam 5 gradually loses its sensitivity. Its own values are not unusual, but they no
+# longer fit those of the other beams.
 
 drift = new[:400].copy()
 drift[100:, 4] *= np.linspace(1.0, 0.2, 300)

@@ -31,7 +31,8 @@ with table.open("w", newline="", encoding="utf-8") as file:
 # %%
 # A surface, and coordinates
 # --------------------------
-# Columns are scaled because their spreads differ so much, and the command says so. The scaling is kept in the model.
+# Columns are scaled because their standard deviations differ so much, and the command says so. The scaling is kept in
+# the model.
 
 cli.main(["fit", str(table), "--label", "cultivar", "--quiet"])
 cli.main(["info", str(model)])

@@ -10,7 +10,7 @@ Every method on the same folds: why the lowest held-out error is not the best su
 # --------
 #
 # Rows about a half circle. Each method is fitted five times, without a fifth of the rows, and measured on them. The
-# table says what came of it, the text below what follows from it and how sure that is.
+# table shows the results, and the text below the recommendation and how certain it is.
 
 import warnings
 
@@ -31,9 +31,9 @@ print(found)
 # The front of error against roughness
 # ------------------------------------
 #
-# Rough curves have the lowest errors on rows that they have not seen: of a curve that wanders through the cloud some
-# stretch is near every row. The recommendation rests on how likely such rows are if rows are spread about the feet of
-# those that the curve was fitted to. Filled marks cannot be told from the recommended one.
+# Rough curves have the lowest errors on held-out rows: some part of a curve that wanders through the cloud is close
+# to every row. The recommendation uses the likelihood of held-out rows under kernels at the projections of the
+# training rows. Filled marks are within one standard error of the recommended method.
 
 plot.comparison_front(found)
 

@@ -46,7 +46,7 @@ panels = {
     "spiral": (datasets.make_spiral(1000, rng=0).X, None),
     "ring, closed": (datasets.make_circle(300, rng=0).X, None),
     "zig-zag, narrow: fails": (zigzag, 0.14),
-    "zig-zag, as it comes": (zigzag, None),
+    "zig-zag, default": (zigzag, None),
 }
 figure, axes = plt.subplots(1, 4, figsize=(12, 3.2), layout="constrained")
 for ax, (title, (rows, bandwidth)) in zip(axes, panels.items(), strict=True):

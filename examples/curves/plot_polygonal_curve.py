@@ -34,16 +34,16 @@ for ax, n_segments in zip(axes, (1, 4, 8, None), strict=True):
 # Turns
 # -----
 #
-# From that start the line follows one whorl of a spiral. On two it fails: it comes to rest in a local minimum, where it
-# leaps from turn to turn, so far from the rows that the rule asks for no more segments. By default a line begins along
-# a smooth curve, which is tried from several starts.
+# From that start the line follows one turn of a spiral. On two turns it ends in a local minimum, where it jumps from
+# turn to turn, so far from the rows that the rule asks for no more segments. By default the line starts along a
+# smooth curve, the best of several starts.
 
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained")
 one, two = (datasets.make_spiral(600, rng=0, whorls=whorls) for whorls in (1.0, 2.0))
 panels = {
-    "one whorl, published start": (one, "pca", "#0072B2"),
-    "two whorls, published start: fails": (two, "pca", "#D55E00"),
-    "two whorls, as it comes": (two, "auto", "#0072B2"),
+    "one turn, published start": (one, "pca", "#0072B2"),
+    "two turns, published start: fails": (two, "pca", "#D55E00"),
+    "two turns, default start": (two, "auto", "#0072B2"),
 }
 for ax, (title, (data, init, color)) in zip(axes, panels.items(), strict=True):
     model = PolygonalCurve(init=init).fit(data.X)
@@ -55,8 +55,8 @@ for ax, (title, (data, init, color)) in zip(axes, panels.items(), strict=True):
 # As long as it may be
 # --------------------
 #
-# The definition that the algorithm stands on bounds the length of the curve: among all that are no longer, it has the
-# least squared distance. With ``length=`` there is no penalty on corners.
+# The definition behind the algorithm bounds the length of the curve: it minimises the squared distance among all
+# curves of at most that length. With ``length=`` there is no penalty on corners.
 
 arc = datasets.make_half_circle(200, rng=1)
 figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")

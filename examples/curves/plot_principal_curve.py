@@ -10,9 +10,9 @@ Hastie and Stuetzle found it by projecting and smoothing in turn.
 # A spiral, and where to begin
 # ----------------------------
 #
-# Begun at the principal component, as was the custom, the curve never finds its way into the turns of a spiral, and a
-# ``StructureWarning`` says that rows do not lie along it. By default curves begun in several ways are compared after a
-# few steps; here the longest way through a minimum spanning tree of some centres leads to the end.
+# From the traditional start, the principal component, the curve never finds the turns of a spiral, and a
+# ``StructureWarning`` says that rows do not lie along it. By default several starts are compared after a few steps;
+# here the longest path through a minimum spanning tree of cluster centres succeeds.
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -60,9 +60,9 @@ for data, ax in zip(shapes, axes, strict=True):
 # Two kinds of bias
 # -----------------
 #
-# Round noise about a bend has more rows outside than inside, so that the curve through the middle of the rows lies
-# outside the one they were made from: by σ²/2 on a circle of radius 1. A stiff smoother draws bends inwards, and in
-# practice that is the larger of the two. Smoothing residuals in place of rows undoes it (Banfield and Raftery).
+# With isotropic noise about a bend more rows lie outside than inside, so that the curve through the middle of the
+# rows lies outside the generating one: by σ²/2 on a circle of radius 1. A stiff smoother pulls bends inwards, which
+# in practice is the larger bias. Smoothing residuals instead of rows removes it (Banfield and Raftery).
 
 noisy = datasets.make_half_circle(1000, noise=0.1, noise_kind="isotropic", rng=0)
 truth = noisy.surface.point(np.linspace(0, np.pi, 200)[:, None])

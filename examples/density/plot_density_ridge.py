@@ -10,7 +10,7 @@ assumed about its ends, crossings or loops. Rows are carried there by mean shift
 # From rows to a ridge
 # --------------------
 #
-# Every row goes its own way uphill, across the ridge and never along it, until the mean shift across is nil.
+# Every row moves uphill across the ridge, never along it, until the mean shift across is zero.
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -34,7 +34,7 @@ right.set_title("the ridge as a curve, on its density")
 # Crossings, corners and loops
 # ----------------------------
 #
-# What rows end at is made a graph: branches with arc length between ends (open circles) and junctions (filled).
+# The ridge points become a graph: branches with arc length between ends (open circles) and junctions (filled).
 
 shapes = (
     datasets.make_epitrochoid(1000, rng=0),
@@ -62,15 +62,16 @@ for status, count in zip(*np.unique(cluttered.status_, return_counts=True), stri
     print(f"{count:4d}  {Status(status).sentence}")
 chance = cluttered.significance(40, random_state=0)
 print(f"p-values of the branches: {chance.branch_p_value.round(2).tolist()}")
-ax = plot.ridge(cluttered, X)
-ax.set_title("a clump and strays beside a spiral")
+figure, ax = plt.subplots(figsize=(6.4, 5.6), layout="constrained")
+plot.ridge(cluttered, X, ax=ax)
+ax.set_title("a clump and outliers beside a spiral, shaded by density")
 
 # %%
 # The edge of a survey
 # --------------------
 #
-# Where a window cuts the data off, kernels reach out into nothing, and the density falls off as if there were a ridge
-# along the edge. A mask says where rows could have been seen.
+# Where a window cuts off the data, kernels reach beyond the edge, and the density falls off as if there were a ridge
+# along it. A mask says where rows could have been observed.
 
 x = rng.uniform(0, 1, 400)
 filament = np.stack([x, 0.5 + 0.15 * np.sin(5 * x) + rng.normal(0, 0.012, 400)], axis=1)

@@ -2,8 +2,8 @@
 Clusters by modes
 =================
 
-Every row climbs to a mode of the density, and rows that reach the same one are a cluster. Their number comes with the
-bandwidth, and clusters may have any shape that has one mode.
+Every row moves uphill to a mode of the density, and rows that reach the same mode are a cluster. The bandwidth
+determines their number, and a cluster may have any shape with a single mode.
 """
 
 # %%
@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from prinfold import ModeClustering
+from prinfold.plot.style import PALETTE
 
 rng = np.random.default_rng(0)
 angle = rng.uniform(0, 2 * np.pi, 300)
@@ -29,7 +30,7 @@ print(f"bandwidth {model.bandwidth_:.2f}: {len(model.modes_)} clusters of weight
 figure, left = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
 ends = model.flow(X).points
 left.plot(*np.stack([X, ends]).transpose(2, 0, 1), color="#c9ced6", lw=0.6, zorder=0)
-left.scatter(*X.T, c=model.labels_, cmap="tab10", vmax=9, s=8)
+left.scatter(*X.T, c=[PALETTE[label] for label in model.labels_], s=8)
 left.plot(*model.modes_.T, "k*", ms=13)
 left.set(aspect="equal", title="rows, and the modes they climb to")
 

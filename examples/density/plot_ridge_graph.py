@@ -13,7 +13,7 @@ of branches with ends and junctions, on which every row has a place.
 # A roundabout with three roads. Rows come to rest on the ridge of their density (first picture). Of these points some
 # are chosen as nodes, a quarter of a bandwidth apart, and where there are none ahead the ridge is followed further
 # (green). Nodes that are nearest to each other along the ridge are linked, and loose ends are joined to what lies ahead
-# (red); both pictures show one corner. What is short goes, and a smooth curve is drawn through each chain.
+# (red); both pictures show one corner. Short pieces are removed, and a smooth curve is drawn through each chain.
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -98,7 +98,7 @@ for ax, min_length in zip(axes, (0.0, 3.0, 6.0), strict=True):
 # The way along it
 # ----------------
 #
-# With NetworkX the ridge is a graph like any other: here the shortest way from one point of a star to another.
+# With NetworkX the ridge is a graph like any other: here the shortest path from one point of a star to another.
 
 from itertools import pairwise
 
@@ -111,10 +111,11 @@ ends = [node for node, kind in graph.nodes(data="kind") if kind == "end"]
 top = max(ends, key=lambda node: graph.nodes[node]["position"][1])
 low = min(ends, key=lambda node: graph.nodes[node]["position"][1])
 length, way = nx.single_source_dijkstra(graph, top, low, weight="length")
-ax = plot.ridge(drawn, star.X)
+figure, ax = plt.subplots(figsize=(6.4, 5.6), layout="constrained")
+plot.ridge(drawn, star.X, ax=ax)
 for a, b in pairwise(way):
     branch = min(graph[a][b].values(), key=lambda edge: edge["length"])
     ax.plot(*branch["points"].T, color=RED, lw=5, zorder=10)
-ax.set_title(f"{length:.2f} along the ridge")
+ax.set_title(f"the shortest path, {length:.2f} long; shaded by density")
 
 plt.show()

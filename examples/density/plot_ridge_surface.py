@@ -2,9 +2,9 @@
 Surfaces of a density
 =====================
 
-A ridge of dimension two is a surface. What rows end at is thinned to nodes, these are laid out flat with as little
-stretching as may be, and small patches about them, each with the tangent plane of the ridge there, make up a smooth
-map back to the data.
+A ridge of dimension two is a surface. The ridge points are thinned to nodes, which are laid out flat with as little
+stretching as possible. Small patches about them, each with the tangent plane of the ridge there, make up a smooth map
+back to the data.
 """
 
 # %%
@@ -23,8 +23,8 @@ roll = datasets.make_swiss_roll(2500, noise=0.4, rng=0, sampling="area")
 model = DensityRidge(2).fit(roll.X)
 turn = roll.latent[:, 0]
 figure = plt.figure(figsize=(12, 4.2), layout="constrained")
-plot.surface(model, roll.X, values=turn, ax=figure.add_subplot(1, 2, 1, projection="3d"))
-plot.latent_map(model, roll.X, values=turn, ax=figure.add_subplot(1, 2, 2))
+plot.surface(model, roll.X, values=turn, value_name="angle", ax=figure.add_subplot(1, 2, 1, projection="3d"))
+plot.latent_map(model, roll.X, values=turn, value_name="angle", ax=figure.add_subplot(1, 2, 2))
 
 length = 0.5 * (turn * np.hypot(1.0, turn) + np.arcsinh(turn))
 along, height = model.transform(roll.X).T
@@ -54,7 +54,8 @@ for name, points in (
 ball = datasets.make_sphere(2000, noise=0.05, rng=0)
 closed = DensityRidge(2, bandwidth=0.25).fit(ball.X)
 figure = plt.figure(figsize=(12, 4.2), layout="constrained")
-plot.surface(closed, ball.X, values=ball.X[:, 2], ax=figure.add_subplot(1, 2, 1, projection="3d"))
-plot.latent_map(closed, ball.X, values=ball.X[:, 2], ax=figure.add_subplot(1, 2, 2))
+marks = {"values": ball.X[:, 2], "value_name": "height"}
+plot.surface(closed, ball.X, **marks, ax=figure.add_subplot(1, 2, 1, projection="3d"))
+plot.latent_map(closed, ball.X, **marks, ax=figure.add_subplot(1, 2, 2))
 away = np.linalg.norm(ball.X - closed.project(ball.X), axis=1)
 print(f"the farthest row is {away.max():.2f} from the surface")

@@ -82,9 +82,9 @@ for ax, (name, options) in zip(axes, panels.items(), strict=True):
 # More samples
 # ------------
 #
-# What more samples of the same waves are worth. The likeliest bandwidth stays near one sample, so that no more of the
-# noise goes however many there are, and twice that bandwidth goes no further either. The bandwidth that predicts grows
-# with the number of samples.
+# Remaining noise against the number of samples. The likelihood bandwidth stays near one sample, so that more samples
+# remove no more noise, and the same holds for twice that bandwidth. The bandwidth by prediction grows with the number
+# of samples.
 
 sizes, draws = (32, 64, 128, 256, 512), 10
 ways = {

@@ -51,7 +51,7 @@ ax = plot.choice(choice)
 # -----------------
 #
 # Twelve measurements of a pipeline in which oil, water and gas flow in one of three configurations. Every row is drawn
-# on each map that it belongs to, the fainter the less it does; shading is the magnification factor, on one scale.
+# on each map, with an opacity given by its membership; shading is the magnification factor, on one scale.
 
 data = datasets.make_pipe_flow(1000, rng=0)
 recipe = GTM(nodes=20, basis=5)

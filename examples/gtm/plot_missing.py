@@ -32,7 +32,7 @@ for ax, model, table, words in ((axes[0], whole, data.X, "complete"), (axes[1], 
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
-axes[0].legend()
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 # %%
 # What was in the gaps
@@ -49,8 +49,8 @@ figure, ax = plt.subplots(figsize=(5.5, 5.5), layout="constrained")
 ax.errorbar(truth[some], guess[some], width[some], fmt=".", ms=4, lw=0.6, color="#1f6f8b", ecolor="#1f6f8b66")
 ends = [truth.min(), truth.max()]
 ax.plot(ends, ends, color="black", lw=0.8)
-ax.set_xlabel("what was taken out")
-ax.set_ylabel("what was filled in")
+ax.set_xlabel("true value (removed)")
+ax.set_ylabel("imputed value")
 ax.set_title(f"{np.mean(np.abs(guess - truth) < width):.0%} of {len(truth)} gaps within 1.96 standard deviations")
 
 # %%
@@ -68,11 +68,11 @@ errors = np.where(rng.uniform(size=len(u)) < 1 / 3, 0.3, 0.04)
 table = clean + (errors * rng.standard_normal((2, len(u)))).T + 0.02 * rng.standard_normal(clean.shape)
 
 settings = {"nodes": 25, "basis": 8, "max_iter": 500, "regularization": 0.1, "init": u[:, None]}
-told, untold = GTM(1, **settings).fit(table, errors=errors), GTM(1, **settings).fit(table)
+told, without = GTM(1, **settings).fit(table, errors=errors), GTM(1, **settings).fit(table)
 figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 ax.errorbar(*table.T, errors, errors, fmt=".", ms=3, lw=0.4, color="#999999", zorder=0)
 ax.plot(*clean.T, color="black", lw=1, label="truth")
-for model, color, words in ((told, "#1f6f8b", "told of the errors"), (untold, "#d1495b", "untold")):
+for model, color, words in ((told, "#1f6f8b", "with known errors"), (without, "#d1495b", "without")):
     noise = model.noise_variance_**0.5
     ax.plot(*model.mesh(300).vertices.T, color=color, lw=2.5, label=f"{words}: noise {noise:.2f}")
 ax.set_xlim(-1.5, 1.5)

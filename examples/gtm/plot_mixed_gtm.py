@@ -70,11 +70,11 @@ Z = model.transform(holed)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
 for town in towns:
     left.scatter(*Z[(table["home"] == town).to_numpy()].T, s=9, label=town)
-left.legend(fontsize=8)
+left.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.3, 1.0), ncols=3)
 left.set_title("where people live", fontsize=10)
 drawn = right.scatter(*Z.T, c=old, s=9, cmap="cividis")
-figure.colorbar(drawn, ax=right, shrink=0.8, label="age that stands behind, hidden")
-right.set_title("what nobody measured", fontsize=10)
+figure.colorbar(drawn, ax=right, shrink=0.8, label="hidden variable (age)")
+right.set_title("a variable that was not in the table", fontsize=10)
 for ax in (left, right):
     ax.set(xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
 
@@ -99,9 +99,9 @@ kept = [right_ones[which == i].mean() for i in range(4)]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 left.plot([0.3, 1], [0.3, 1], color="0.7", lw=1)
 left.plot(promised, kept, "o-")
-left.set(xlabel="probability promised", ylabel="share that is right", title="levels filled in", aspect="equal")
+left.set(xlabel="predicted probability", ylabel="observed share", title="imputed levels", aspect="equal")
 gaps = holes[:, 0]
 right.errorbar(table["age"][gaps], filled["age"][gaps], spread[gaps, 0], fmt="o", ms=3, lw=0.6, alpha=0.8)
 right.axline((50, 50), slope=1, color="0.7", lw=1)
-right.set(xlabel="age, taken away", ylabel="age, filled in, with its spread", title="numbers filled in")
+right.set(xlabel="true age (removed)", ylabel="imputed age ± standard deviation", title="imputed numbers")
 print(f"{right_ones.mean():.0%} of the levels taken away come back")

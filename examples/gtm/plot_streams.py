@@ -62,8 +62,8 @@ ax.legend(loc="lower right")
 # Rows that drift
 # ---------------
 #
-# An arc that turns a little with every row. A plain average comes to rest on all that was; a constant step forgets,
-# here all but the last few hundred rows, and follows.
+# An arc that turns a little with every row. A plain average stays with all rows so far; a constant step forgets all but
+# the last few hundred rows here, and follows the arc.
 
 
 def arc(n, angle, rng):

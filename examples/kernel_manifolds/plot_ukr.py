@@ -73,8 +73,8 @@ for ax, each, word in zip(axes[1:], (stopped, model), ("stop='noise'", "stop='mi
 plot.latent_density(stopped)
 
 # %%
-# Classes that nobody told it
-# ---------------------------
+# Classes that the fit did not see
+# --------------------------------
 #
 # Three kinds of flow through a pipe, twelve columns. The latent domain is bounded by the contour that holds 95 % of the
 # rows; it has holes, and may have pieces.

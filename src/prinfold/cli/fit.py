@@ -27,7 +27,7 @@ from prinfold.cli.planning import (
 from prinfold.cli.tables.columns import ChosenColumns, name_columns
 from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import FileTable
-from prinfold.cli.tables.sampling import LOOKED_AT, Draw, is_large
+from prinfold.cli.tables.sampling import LOOKED_AT, LOOKED_AT_CELLS, Draw, is_large
 from prinfold.cli.tables.writing import MODEL, check_target, sibling_file
 from prinfold.exceptions import quantity
 from prinfold.methods import METHODS
@@ -144,7 +144,9 @@ def _draw(options: argparse.Namespace) -> Draw | None:
     """Rows to look at: those asked for, or some of a table that is too large to be read as a whole."""
     if options.sample is None and not is_large(options.data):
         return None
-    return Draw(options.sample or LOOKED_AT, options.seed)
+    if options.sample is not None:
+        return Draw(options.sample, options.seed)
+    return Draw(LOOKED_AT, options.seed, LOOKED_AT_CELLS)
 
 
 def _model_name(plan: FitPlan) -> str:

@@ -32,6 +32,7 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, sequence_of, text, whole_numbers
 from prinfold.kernel_manifolds.start_scales import Error, ErrorOf, NeighborFloor, ScaledCoordinates, ScaleSearch
 from prinfold.numerics.radial_kernels import Profile
+from prinfold.rows.rows import blas_on_one_thread
 
 NEIGHBORHOOD_SIZES = (4, 6, 8, 10, 12, 14)
 """Neighbourhood sizes tried; Meinicke et al. take 4 to 14 for a spiral and 2 to 21 for digits."""
@@ -205,9 +206,9 @@ def choose_start(
 def embed_quietly(embed: Callable[[], FloatArray]) -> FloatArray:
     """Coordinates of an embedding, without its warnings and with BLAS on one thread.
 
-    Whatever it has to say, its error decides.
+    Whatever it has to say, its error decides. On a machine that others use, more threads take many times as long.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), blas_on_one_thread():
         warnings.simplefilter("ignore")
         return embed()
 

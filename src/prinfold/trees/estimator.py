@@ -48,9 +48,6 @@ from prinfold.validation.settings import (
 )
 from prinfold.validation.tables import check_weight, forget
 
-_SUPPORT_SAMPLES = 50
-"""Times that rows are drawn anew for ``min_support``."""
-
 
 @fill_parameter_docs
 @storable
@@ -75,9 +72,10 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         Pull between neighbouring centres, in units of that of the rows on a centre.
     min_length : float, default=1.0
         Length in bandwidths up to which a branch that leads nowhere is left out, and two forks are one.
-    min_support : float, default=0.0
-        Share of trees of rows drawn anew in which a branch that ends freely must be found again to be kept, such as
-        0.6; see :meth:`support`. Anything above 0 costs 50 fits.
+    min_support : float, default=0.3
+        Share of trees of rows drawn anew, with replacement, in which a short branch that ends freely must be found
+        again to be kept; see :meth:`support`. Short is less than 2 bandwidths: longer ones are not grown by noise.
+        Where there is none, nothing is drawn; else it costs up to 20 fits. 0 keeps all.
     trim : float, default=None
         Distance from every centre, in units of the data, beyond which a row is background and pulls at none. None has
         every row count.
@@ -86,7 +84,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         Most steps.
     tol : float, default=1e-6
         Steps end when the objective, a share of the spread of the rows, changes by less; 0 never stops early.
-    random_state : int, RandomState or Generator, default=None
+    random_state : int, RandomState or Generator, default=0
         Seed of ``min_support``.
     verbose : int, default=0
         1 shows a progress bar on a terminal or in a notebook, 2 a line for each step.
@@ -181,12 +179,12 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         bandwidth: Any = "auto",
         stiffness: float = 1.0,
         min_length: float = 1.0,
-        min_support: float = 0.0,
+        min_support: float = 0.3,
         trim: float | None = None,
         root: Any = None,
         max_iter: int = 200,
         tol: float = 1e-6,
-        random_state: Any = None,
+        random_state: Any = 0,
         verbose: int = 0,
     ) -> None:
         self.topology = topology
@@ -273,8 +271,9 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         """How often each branch is found again in trees of rows drawn anew, with replacement (bootstrap).
 
         These trees lie in the components of this one and have its bandwidth.
-        A branch is found again where another tree has, nearer than half its length to either of its ends, an end of
-        the same kind: free, or a fork. A closed one is found again where another tree has any that is closed.
+        A branch is found again where another tree has, nearer than half its length or a bandwidth to either of its
+        ends, an end of the same kind: free, or a fork. A closed one is found again where another tree has any that is
+        closed.
 
         Parameters
         ----------
@@ -354,10 +353,8 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         }
 
     def _drop_weak_branches(self, rows: Unique, span: ColumnSpan, problem: TreeProblem, state: TreeState) -> None:
-        """Leave out branches that trees of rows drawn anew do not have."""
-        rng = as_generator(self.random_state)
-        share = branch_support(self, rows.rows, rows.weight, _SUPPORT_SAMPLES, rng)
-        tips = weak_tips(self.graph_, share, self.min_support)
+        """Leave out short branches that trees of rows drawn anew do not have."""
+        tips = weak_tips(self, rows.rows, rows.weight, self.min_support, as_generator(self.random_state))
         if len(tips):
             shape = find_shape(self.topology, problem, state, self.min_length)
             self.graph_ = _graph_of(without_ends(problem, shape, span.inside(tips)), span, problem)

@@ -4,10 +4,10 @@ The bandwidth decides what a branch is. It has to follow the noise in each colum
 with the number of columns, but what tells one centre from another does not. With s² the mean squared distance of rows
 from the tree over the D − 1 directions across it,
 
-    h = 1.25 s (1 + ½ √(D/n)):
+    h = 1.1 s (1 + ½ √(D/n)):
 
-with less, noise grows branches; with half as much again, branches five deviations long are lost. The second factor
-stands for the noise that n rows leave in the directions that are found from them (``benchmarks/trees.py`` has trials).
+with less, noise grows branches; with more, those five deviations long are lost. The second factor stands for the noise
+that n rows leave in the directions that are found from them (``benchmarks/trees.py`` has trials).
 
 Centres are means of few rows. In many columns their own noise, which no row pulls back, is longer than the way from
 one to the next. So the tree is looked for in the principal components that stand out of the noise: those whose variance
@@ -26,8 +26,11 @@ from prinfold.geometry.column_span import ColumnSpan
 from prinfold.numerics.polylines import nearest_on_segments
 from prinfold.trees.soft_tree import TreeProblem, TreeState, first_centers, spanning_tree
 
-DEVIATIONS, DIRECTIONS = 1.25, 0.5
+DEVIATIONS, DIRECTIONS = 1.1, 0.5
 """Bandwidth in deviations of the noise, and the factor of √(D/n) in what is added to it."""
+
+_FIRST_SHARE = 1.14
+"""Bandwidth of the first tree, in bandwidths: a wide one finds its long branches."""
 
 _FEWEST_COMPONENTS, _FEW_COLUMNS = 2, 4
 """Components that are kept at the least, and columns up to which all are: a spectrum of so few has no flat end."""
@@ -158,7 +161,7 @@ def first_tree(
         noise = float(np.sqrt(variance_across(some, share, state.centers, state.edges, n_columns, trim)))
         wide = choose_bandwidth(noise, state, n, n_columns) if bandwidth is None else bandwidth
         if turn < _ROUNDS:
-            state = problem.with_bandwidth(wide).run(state.centers, _STEPS_PER_ROUND, _ROUND_TOL)
+            state = problem.with_bandwidth(_FIRST_SHARE * wide).run(state.centers, _STEPS_PER_ROUND, _ROUND_TOL)
     return FirstTree(state.centers, wide, noise, reach)
 
 

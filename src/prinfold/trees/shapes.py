@@ -1,8 +1,7 @@
 """From centres and edges to branches: what is too short is left out, and paths, rings, loops and pieces are made.
 
 A spanning tree of centres has spurs. A branch with a free end must be ``shortest`` bandwidths long, and so must the way
-between two forks. What is left keeps its edges, and its centres move once more with a narrower kernel: a wide one keeps
-noise from growing branches, but draws their ends in.
+between two forks. What is left keeps its edges, and its centres move once more along these.
 """
 
 from __future__ import annotations
@@ -22,9 +21,6 @@ from prinfold.density.ridges.graph_nodes import Net
 from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.polylines import nearest_on_segments
 from prinfold.trees.soft_tree import TreeProblem, TreeState
-
-_FINE_SHARE = 0.8
-"""Bandwidth of the last steps, along edges that stay, in bandwidths."""
 
 _FINE_STEPS, _FINE_TOL = 50, 1e-6
 
@@ -162,15 +158,14 @@ def _simplify(skeleton: Skeleton, mass: FloatArray, bandwidth: float, shortest: 
 
 
 def _refine(problem: TreeProblem, shape: TreeShape) -> TreeShape:
-    """The centres that are used, moved with a narrower kernel along edges that stay."""
+    """The centres that are used, moved along edges that stay."""
     used = np.unique(np.concatenate([np.asarray(path) for path in shape.paths]))
     number = {int(node): i for i, node in enumerate(used)}
     found = [[number[node] for node in path] for path in shape.paths]
     edges = edges_of(found)
     if len(edges) == 0:
         return TreeShape(shape.centers[used], found)
-    fine = replace(problem, bandwidth=_FINE_SHARE * problem.bandwidth, edges=edges)
-    return TreeShape(fine.run(shape.centers[used], _FINE_STEPS, _FINE_TOL).centers, found)
+    return TreeShape(replace(problem, edges=edges).run(shape.centers[used], _FINE_STEPS, _FINE_TOL).centers, found)
 
 
 def _drop_repeats(shape: TreeShape, bandwidth: float) -> TreeShape:

@@ -15,7 +15,11 @@ from prinfold.loops import Meter
 from prinfold.validation.settings import check_setting, refits
 
 _TIP_SHARE = 0.5
-"""Distance within which an end or a fork is the same, in lengths of the branch."""
+"""Distance within which an end or a fork is the same, in lengths of the branch, but one bandwidth at the least."""
+
+_SURE_LENGTH, _MOST_DRAWS = 2.0, 20
+"""Length of a branch, in bandwidths or deviations of the noise, whichever is more, from which on noise alone does not
+grow it; and times that rows are drawn anew where one is shorter."""
 
 
 def branch_support(
@@ -26,27 +30,46 @@ def branch_support(
     found = np.zeros(model.graph_.latent.n_branches)
     with Meter("Fitting bootstrap samples", n_samples) as meter:
         for i, drawn in enumerate(draw_weights(weight, n_samples, rng), 1):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that a tree of rows drawn anew is doubtful is what is asked
-                again = model._fit_again(table, drawn)
-            found += found_again(model.graph_, again.graph_)
+            found += found_again(model.graph_, _tree_again(model, table, drawn).graph_, model.bandwidth_)
             meter.tell(i)
     return np.asarray(found / n_samples)
 
 
-def weak_tips(graph: RidgeGraph, support: FloatArray, least: float) -> FloatArray:
-    """(t, D) free ends of branches that lead to a fork and have less support."""
-    free = graph.degrees[graph.ends] == 1
-    weak = (support < least) & (graph.ends[:, 0] >= 0) & (free.sum(axis=1) == 1)
+def weak_tips(model: Any, table: FloatArray, weight: FloatArray, least: float, rng: np.random.Generator) -> FloatArray:
+    """(t, D) free ends of short branches that trees of rows drawn anew have in less than a share of the draws.
+
+    Rows are drawn until it is clear of each whether it reaches that share.
+    """
+    graph = model.graph_
+    closed = graph.ends[:, 0] < 0
+    free = np.zeros(graph.ends.shape, dtype=bool)
+    free[~closed] = graph.degrees[graph.ends[~closed]] == 1
+    short = graph.latent.lengths < _SURE_LENGTH * max(model.bandwidth_, model.noise_)
+    doubtful = short & (free.sum(axis=1) == 1)
+    found, wanted = np.zeros(len(short)), least * _MOST_DRAWS
+    for n, drawn in enumerate(draw_weights(weight, _MOST_DRAWS, rng), 1):
+        if not np.any(doubtful & (found < wanted) & (found + _MOST_DRAWS - n + 1 >= wanted)):
+            break
+        found += found_again(graph, _tree_again(model, table, drawn).graph_, model.bandwidth_)
+    weak = doubtful & (found < wanted)
     return np.asarray(graph.places[graph.ends[weak][free[weak]]])
 
 
-def found_again(graph: RidgeGraph, again: RidgeGraph) -> FloatArray:
-    """(B,) 1 for branches of a graph that another has: both ends have one of their kind within half its length."""
+def _tree_again(model: Any, table: FloatArray, weight: FloatArray) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a tree of rows drawn anew is doubtful is what is asked
+        return model._fit_again(table, weight)
+
+
+def found_again(graph: RidgeGraph, again: RidgeGraph, nearest: float) -> FloatArray:
+    """(B,) 1 for branches of a graph that another has: both ends have one of their kind within half its length.
+
+    Ends nearer than ``nearest`` are the same, however short the branch.
+    """
     kind, other = _kinds(graph), _kinds(again)
     has = np.ones(graph.latent.n_branches)
     for b, (start, end) in enumerate(graph.ends.tolist()):
-        reach = _TIP_SHARE * float(graph.latent.lengths[b])
+        reach = max(_TIP_SHARE * float(graph.latent.lengths[b]), nearest)
         if start < 0:
             has[b] = float((again.ends[:, 0] < 0).any())
             continue

@@ -39,7 +39,7 @@ def test_a_fit_to_blocks_is_the_fit_to_all_rows(
     found = call("fit", "data.parquet", scaling, "--json", *QUICK).json
     assert (found["rows"], found["columns"]) == (120, ["a", "b", "c"])
     assert found["left_out"] == {"kind": "text", "same": "it is the same in every row"}
-    assert any("read block by block" in note and "by 50 of 120 rows" in note for note in found["notes"])
+    assert any("read block by block" in note and "from 50 of 120 rows" in note for note in found["notes"])
     monkeypatch.setattr(sampling, "LARGE", 10**6)
     assert not any(
         "block" in n for n in call("fit", large, scaling, "-o", "w.prinfold", "--json", *QUICK).json["notes"]
@@ -98,3 +98,10 @@ def test_each_row_is_as_likely_as_any_other() -> None:
     often = Counter(place for seed in range(600) for place, _ in Draw(3, seed).pick("abcdef"))
     spread = (600 * 0.25) ** 0.5
     assert all(abs(often[place] - 300) < 4 * spread for place in range(6))
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(1, 100), (20, 100), (2000, 50), (10**6, 10)])
+def test_rows_of_many_columns_are_fewer(columns: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_FEWEST_LOOKED_AT", 10)
+    assert Draw(100, 0, 100_000).of_columns(columns).rows == rows
+    assert Draw(100, 0).of_columns(columns).rows == 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.datasets import make_s_curve
 
 from prinfold import GTM, PPS, MixedGTM, datasets
@@ -14,6 +14,7 @@ from prinfold.gtm.fitting import assemble
 from prinfold.gtm.starts import basis_sizes
 from prinfold.gtm.starts.basis_sizes import Unroller, left_out_error
 from prinfold.latent import grid
+from prinfold.rows.rows import as_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -43,7 +44,7 @@ def test_the_error_is_that_of_rows_left_out_one_by_one() -> None:
         gram = (share[others, None] * Phi[others]).T @ Phi[others] + basis_sizes._RIDGE * np.eye(Phi.shape[1])
         weights = np.linalg.solve(gram, (share[others, None] * Phi[others]).T @ placed.rows[others])
         wanted += share[i] * np.square(placed.rows[i] - Phi[i] @ weights).sum()
-    assert left_out_error(basis, latent, placed) == pytest.approx(wanted, rel=1e-9)
+    assert left_out_error(basis.bind(latent), placed) == pytest.approx(wanted, rel=1e-9)
 
 
 @pytest.mark.parametrize("method", [GTM, PPS])
@@ -85,8 +86,10 @@ def test_rows_are_unrolled_once_for_both_questions(monkeypatch: pytest.MonkeyPat
     GTM().fit(X)
     assert len(asked) == 1
     keep = Unroller()
-    first = keep(grid(5, 5), X, np.ones(300))
-    assert keep(grid(5, 5), X.copy(), np.ones(300)) is first
-    other = keep(grid(5, 5), X[:200], np.ones(200))
-    assert_array_equal(other[0].rows, X[:200])
-    assert_allclose(keep.last.rows, X[:200])  # type: ignore[union-attr]
+    rows, fewer = as_rows(X), as_rows(X[:200])
+    first = keep(grid(5, 5), rows, 600)
+    assert keep(grid(5, 5), rows, 600) is first
+    assert keep(grid(5, 5), rows, 100) is not first
+    other = keep(grid(5, 5), fewer, 600)
+    assert_array_equal(other.unrolled[0].rows, np.unique(X[:200], axis=0))
+    assert keep.last is other

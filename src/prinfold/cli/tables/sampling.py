@@ -22,16 +22,28 @@ LARGE_TEXT = 200_000_000
 """Bytes of a text file from which on it is turned into an Arrow file, which is read in the same way."""
 
 LOOKED_AT = 100_000
-"""Rows of such a file by which columns and scaling are chosen."""
+"""Rows of such a file by which columns and scaling are chosen, if they have few columns."""
+
+LOOKED_AT_CELLS = 1_000_000
+"""Cells of those rows: several copies of them are in memory throughout the fit."""
+
+_FEWEST_LOOKED_AT = 1000
 
 _BATCH = 65_536
 
 
 class Draw(NamedTuple):
-    """A random sample of rows: their number and the seed."""
+    """A random sample of rows: their number, the seed, and most cells that they may have."""
 
     rows: int
     seed: int
+    cells: int | None = None
+
+    def of_columns(self, n_columns: int) -> Draw:
+        """The same of a table with so many columns: fewer rows where they would have too many cells."""
+        if self.cells is None:
+            return self
+        return self._replace(rows=min(self.rows, max(self.cells // max(n_columns, 1), _FEWEST_LOOKED_AT)))
 
     def places(self, n: int) -> IntArray:
         """(m,) which of n rows are drawn, in order; all where there are no more."""
@@ -71,6 +83,7 @@ def draw_parquet(path: Path, draw: Draw) -> tuple[Any, int]:
     """Some rows of a Parquet file as an Arrow table, never holding all of them, and how many there are."""
     file = import_module("pyarrow.parquet").ParquetFile(path)
     n_rows = file.metadata.num_rows
+    draw = draw.of_columns(len(file.schema_arrow))
     return _draw_batches(file.iter_batches(_BATCH), file.schema_arrow, n_rows, draw), n_rows
 
 
@@ -80,7 +93,7 @@ def draw_arrow(path: Path, n_rows: int, draw: Draw) -> Any:
     with arrow.OSFile(str(path)) as stream:
         file = ipc.open_file(stream)
         batches = (file.get_batch(i) for i in range(file.num_record_batches))
-        return _draw_batches(batches, file.schema, n_rows, draw)
+        return _draw_batches(batches, file.schema, n_rows, draw.of_columns(len(file.schema)))
 
 
 def _draw_batches(batches: Iterable[Any], schema: Any, n_rows: int, draw: Draw) -> Any:

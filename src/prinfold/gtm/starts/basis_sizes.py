@@ -8,17 +8,18 @@ data, a regression on those tells: each row is predicted from the others, with t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from functools import cached_property
+from typing import cast
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import EmbeddedRows, distinct_rows, fit_to_domain, principal_coordinates
-from prinfold.basis_maps.bases import Basis, GaussianBasis
+from prinfold.basis_maps.bases import BoundBasis, GaussianBasis
 from prinfold.gtm.starts.unrolling import unrolled_placements
 from prinfold.latent import LatentSpace, Lattice
-from prinfold.rows.rows import Rows, blas_on_one_thread
+from prinfold.rows.rows import Rows
 
 _MORE = 8
 """Functions along each of two axes that are tried: as many as 600 rows have by default."""
@@ -37,25 +38,43 @@ _BETTER = 0.75
 300 rows in little noise it is 0.3 to 0.75, on other shapes 0.7 to 1.5."""
 
 
-class Placements(NamedTuple):
-    """Different rows, and where they lie by distances along the data."""
+@dataclass(frozen=True)
+class Placements:
+    """At most so many different rows of a table, and where they lie in a latent space."""
 
-    rows: FloatArray
-    places: list[EmbeddedRows]
+    latent: LatentSpace
+    table: Rows
+    most: int
+
+    @cached_property
+    def rows(self) -> tuple[FloatArray, FloatArray]:
+        """Different rows (m, D), sorted, and their weights (m,)."""
+        return distinct_rows(self.table, np.random.default_rng(0), self.most)
+
+    @cached_property
+    def unrolled(self) -> list[EmbeddedRows]:
+        """Places by distances along the data, one set for each graph of neighbours."""
+        return unrolled_placements(self.latent, *self.rows)
+
+    @cached_property
+    def flat(self) -> EmbeddedRows:
+        """Places in the principal plane."""
+        plane = principal_coordinates(*self.rows, self.latent.n_embedded)
+        return EmbeddedRows(fit_to_domain(self.latent, plane), *self.rows)
 
 
 @dataclass
 class Unroller:
-    """Placements of rows by distances along the data; the last are kept, for whoever asks for the same again."""
+    """Placements of rows; the last are kept, for whoever asks for the same again."""
 
     last: Placements | None = None
 
-    def __call__(self, latent: LatentSpace, unique: FloatArray, weight: FloatArray) -> list[EmbeddedRows]:
-        """Latent coordinates of different rows, one set for each graph of neighbours."""
-        if self.last is None or not np.array_equal(self.last.rows, unique):
-            with blas_on_one_thread():
-                self.last = Placements(unique, unrolled_placements(latent, unique, weight))
-        return self.last.places
+    def __call__(self, latent: LatentSpace, rows: Rows, most: int) -> Placements:
+        """Where at most so many of the rows lie."""
+        last = self.last
+        if last is None or (last.latent, last.most) != (latent, most) or last.table is not rows:
+            last = self.last = Placements(latent, rows, most)
+        return last
 
 
 def enough_functions(
@@ -65,15 +84,15 @@ def enough_functions(
     more = _with_more(basis, latent)
     if more is None or not rows.at_hand or rows.gaps or rows.n_columns <= latent.dimension:
         return basis
-    unique, weight = distinct_rows(rows, np.random.default_rng(0), most_rows)
-    if len(unique) < _ROWS_PER_FUNCTION * _MORE**latent.dimension:
+    places = unroll(latent, rows, most_rows)
+    if len(places.rows[0]) < _ROWS_PER_FUNCTION * _MORE**latent.dimension:
         return basis
-    places = unroll(latent, unique, weight)
-    flat = EmbeddedRows(fit_to_domain(latent, principal_coordinates(unique, weight, latent.dimension)), unique, weight)
-    usual = min(left_out_error(basis, latent, each) for each in places)
-    if usual > _ROLLED * left_out_error(basis, latent, flat):
+    few = basis.bind(latent)
+    usual = min(left_out_error(few, each) for each in places.unrolled)
+    if usual > _ROLLED * left_out_error(few, places.flat):
         return basis
-    return more if min(left_out_error(more, latent, each) for each in places) < _BETTER * usual else basis
+    many = more.bind(latent)
+    return more if min(left_out_error(many, each) for each in places.unrolled) < _BETTER * usual else basis
 
 
 def _with_more(basis: GaussianBasis, latent: LatentSpace) -> GaussianBasis | None:
@@ -83,9 +102,9 @@ def _with_more(basis: GaussianBasis, latent: LatentSpace) -> GaussianBasis | Non
     return replace(basis, shape=(_MORE, _MORE)) if max(cast(tuple[int, ...], basis.shape)) < _MORE else None
 
 
-def left_out_error(basis: Basis, latent: LatentSpace, placed: EmbeddedRows) -> float:
+def left_out_error(basis: BoundBasis, placed: EmbeddedRows) -> float:
     """Mean squared error of rows that a ridge regression of the others on their places predicts."""
-    Phi, weight = basis.bind(latent).features(placed.latent), placed.weight / placed.weight.sum()
+    Phi, weight = basis.features(placed.latent), placed.weight / placed.weight.sum()
     weighted = weight[:, None] * Phi
     factor = cho_factor(weighted.T @ Phi + _RIDGE * np.eye(Phi.shape[1]))
     residual = placed.rows - Phi @ cho_solve(factor, weighted.T @ placed.rows)

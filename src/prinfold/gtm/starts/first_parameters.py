@@ -19,9 +19,7 @@ from prinfold.base.starting_points import (
     EmbeddedRows,
     Embedder,
     distinct_rows,
-    fit_to_domain,
     principal_axes,
-    principal_coordinates,
     principal_nodes,
     spectral_placements,
 )
@@ -264,16 +262,13 @@ def _unroll(model: GTMModel, rows: Rows, most: int, unroll: Unroller | None = No
     None where there is nothing to unroll: the surface fills the space of the rows, or they are too few.
     """
     latent = model.surface.latent
-    unique, weight = distinct_rows(rows, np.random.default_rng(0), most)
-    n_embedded = latent.n_embedded
-    if latent.dimension >= rows.n_columns or len(unique) <= n_embedded + 2:
+    places = (unroll or Unroller())(latent, rows, most)
+    if latent.dimension >= rows.n_columns or len(places.rows[0]) <= latent.n_embedded + 2:
         return None
-    placements = (unroll or Unroller())(latent, unique, weight)
-    unrolled = min((placed_start(model, placed) for placed in placements), key=lambda fit: fit.error)
+    unrolled = min((placed_start(model, placed) for placed in places.unrolled), key=lambda fit: fit.error)
     if has_angles(latent):
         return Unrolled(unrolled.parameters, 0.0)
-    flat = EmbeddedRows(fit_to_domain(latent, principal_coordinates(unique, weight, n_embedded)), unique, weight)
-    return Unrolled(unrolled.parameters, unrolled.error / max(placed_start(model, flat).error, _TINY))
+    return Unrolled(unrolled.parameters, unrolled.error / max(placed_start(model, places.flat).error, _TINY))
 
 
 def _unroll_more(model: GTMModel, rows: Rows, look: Unrolled) -> list[Unrolled]:
