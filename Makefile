@@ -74,7 +74,8 @@ test-slow: $(VENV)/.bench
 
 # Compiled code reads and writes without looking whether an index is in range; here it looks. What is compiled so is kept
 # apart: numba would not know it from the other. BOUNDS=… names other tests; one of tests/numerics plants a wrong index.
-BOUNDS ?= tests/numerics tests/geometry tests/gtm tests/density tests/kernel_manifolds tests/curves tests/som
+BOUNDS ?= tests/numerics tests/geometry tests/gtm tests/density tests/kernel_manifolds tests/curves tests/som tests/pps \
+	tests/trees tests/surfaces tests/latent tests/expression tests/rows tests/basis_maps tests/applications
 
 test-bounds: export NUMBA_BOUNDSCHECK := 1
 test-bounds: export NUMBA_CACHE_DIR := $(CURDIR)/.numba-bounds

@@ -122,6 +122,10 @@ class NoPreimageError(PrinfoldError, ValueError):
     """A point in data space is asked of a surface that lives in the feature space of a kernel."""
 
 
+class NotAvailableError(PrinfoldError, AttributeError):
+    """A verb or attribute that a model of this kind, or of these settings, does not have."""
+
+
 class DataNotFoundError(PrinfoldError, FileNotFoundError):
     """A real data set is neither in the local folder nor reachable."""
 

@@ -20,6 +20,7 @@ from prinfold.geometry.neighbor_ranks import Distance, bin_sums, kernel_sums, me
 from prinfold.geometry.roughness import Roughness, angle_sum, graph_roughness, surface_roughness
 from prinfold.geometry.simplices import nearest_on_simplices
 from prinfold.geometry.symmetry import Alignment, align
+from prinfold.validation.failures import name_call_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_call, flag, instance_of, integer, nothing, real
 from prinfold.validation.tables import as_entries, as_numbers
@@ -67,10 +68,12 @@ class Orthogonality(NamedTuple):
 
 
 _SHAPE = Constraint(lambda v: len(v) == 2 and all(map(integer(2).test, v)), "two whole numbers of at least 2")
+_DOMAIN = nothing | Constraint(lambda v: hasattr(v, "retract"), "a latent domain, such as model.latent_.domain")
 _FUNCTION = nothing | Constraint(callable, "a function")
 _NEIGHBORS = {"n_neighbors": integer(1), "latent_distance": _FUNCTION}
 
 
+@name_call_failures
 @fill_parameter_docs
 def projection_error(X: FloatArray, projected: FloatArray, sample_weight: FloatArray | None = None) -> float:
     """Mean squared distance Σᵢ wᵢ ‖xᵢ − pᵢ‖² / Σᵢ wᵢ between rows and their projections.
@@ -93,6 +96,7 @@ def projection_error(X: FloatArray, projected: FloatArray, sample_weight: FloatA
     return _mean(np.einsum("nd,nd->n", residual, residual), sample_weight)
 
 
+@name_call_failures
 @fill_parameter_docs
 def nearest_node_error(X: FloatArray, nodes: FloatArray, sample_weight: FloatArray | None = None) -> float:
     """Mean squared distance to the nearest node, MSE_nn of Chang and Ghosh (section 4.4.2).
@@ -113,6 +117,7 @@ def nearest_node_error(X: FloatArray, nodes: FloatArray, sample_weight: FloatArr
     return _simplex_error(X, nodes, np.arange(len(nodes))[:, None], sample_weight)
 
 
+@name_call_failures
 @fill_parameter_docs
 def grid_error(X: FloatArray, vertices: FloatArray, edges: IntArray, sample_weight: FloatArray | None = None) -> float:
     """Mean squared distance to the nearest grid line, MSE_grid of Chang and Ghosh (section 4.4.2).
@@ -135,6 +140,7 @@ def grid_error(X: FloatArray, vertices: FloatArray, edges: IntArray, sample_weig
     return _simplex_error(X, vertices, _corners(edges, vertices, "edges"), sample_weight)
 
 
+@name_call_failures
 @fill_parameter_docs
 def triangle_error(
     X: FloatArray, vertices: FloatArray, shape: tuple[int, int], sample_weight: FloatArray | None = None
@@ -170,6 +176,7 @@ def triangle_error(
     return _simplex_error(X, vertices, faces, sample_weight)
 
 
+@name_call_failures
 @check_call(closed=flag)
 def length(vertices: FloatArray, closed: bool = False) -> float:
     """Length of a polyline.
@@ -189,6 +196,7 @@ def length(vertices: FloatArray, closed: bool = False) -> float:
     return curve_length(_table(vertices, "vertices"), closed)
 
 
+@name_call_failures
 def area(vertices: FloatArray, faces: IntArray) -> float:
     """Area of a triangle mesh in any number of dimensions.
 
@@ -208,7 +216,8 @@ def area(vertices: FloatArray, faces: IntArray) -> float:
     return mesh_volume(vertices, _corners(faces, vertices, "faces"))
 
 
-@check_call(mesh=instance_of(Mesh, words="a Mesh, as model.mesh() returns it"), jacobian=_FUNCTION)
+@name_call_failures
+@check_call(mesh=instance_of(Mesh, words="a Mesh, as model.mesh() returns it"), jacobian=_FUNCTION, domain=_DOMAIN)
 def roughness(
     mesh: Mesh, jacobian: Callable[[FloatArray], FloatArray] | None = None, domain: Domain | None = None
 ) -> Roughness:
@@ -241,6 +250,7 @@ def roughness(
     return surface_roughness(jacobian, domain, mesh)
 
 
+@name_call_failures
 @check_call(**_NEIGHBORS)
 @fill_parameter_docs
 def trustworthiness(
@@ -271,6 +281,7 @@ def trustworthiness(
     return rank_intrusion(_table(X, "X"), _table(Z, "Z"), n_neighbors, cdist, latent_distance or cdist)
 
 
+@name_call_failures
 @check_call(**_NEIGHBORS)
 @fill_parameter_docs
 def continuity(X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_distance: Distance | None = None) -> float:
@@ -294,6 +305,7 @@ def continuity(X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_dis
     return rank_intrusion(_table(Z, "Z"), _table(X, "X"), n_neighbors, latent_distance or cdist, cdist)
 
 
+@name_call_failures
 @check_call(n_bins=nothing | integer(1), bandwidth=nothing | real(0, above=True), latent_distance=_FUNCTION)
 @fill_parameter_docs
 def self_consistency(
@@ -357,6 +369,7 @@ def self_consistency(
     return float(weight[near] @ np.einsum("nd,nd->n", residual[near], mean)) / noise if noise > 0 else 0.0
 
 
+@name_call_failures
 def orthogonality(
     X: FloatArray,
     projected: FloatArray,
@@ -467,6 +480,7 @@ class Confounding(NamedTuple):
     branch: float
 
 
+@name_call_failures
 def confounding(pseudotime: FloatArray, branch: IntArray, column: FloatArray) -> Confounding:
     """How much of a trajectory a column explains that should have nothing to do with it, such as a batch.
 

@@ -265,7 +265,7 @@ def test_wrong_calls_are_told() -> None:
         association(counts, lambda part: np.arange(40.0), lineage=3)
     with pytest.raises(InvalidDataError, match="two or more different times, and there are 40 cells at 1"):
         association(counts, lambda part: np.zeros(40))
-    with pytest.raises(InvalidParameterError, match=r"two different numbers, those that are compared; got \(0, 0\)"):
+    with pytest.raises(InvalidParameterError, match=r"two different numbers, those that are compared, got \(0, 0\)"):
         fork_difference(counts, lambda part: np.arange(40.0), lineages=(0, 0))
     for table in (counts, counts + 0.5):
         with pytest.raises(InvalidDataError, match="two or more different times"):

@@ -34,6 +34,7 @@ from prinfold.exceptions import (
     PrinfoldError,
     PrinfoldWarning,
     TargetIsFolderError,
+    UnsupportedInputError,
 )
 from prinfold.files import atomic
 from prinfold.reporting.pictures import RECIPES
@@ -664,3 +665,10 @@ def test_names_that_are_no_text(command: str, how: list[str], called: Path, caps
     assert "out\ufffd" in said.out
     assert Path(out).stat().st_size > 0
     Path(out).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", [0, 1.5, None, ["a"], np.zeros(2)], ids=repr)
+def test_what_is_no_name_of_a_file_is_refused_by_name(path: Any) -> None:
+    for ask in (atomic.check_target, load):
+        with pytest.raises(UnsupportedInputError, match="the name of a file must be a text or a path, got"):
+            ask(path)

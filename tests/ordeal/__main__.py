@@ -10,8 +10,8 @@ from itertools import count
 from pathlib import Path
 
 from prinfold.methods import METHODS
-from tests.ordeal.corpus import entries, known_faults
-from tests.ordeal.hunt import DRAWS, STRATEGIES, Hunt, methods_of
+from tests.ordeal.corpus import Entry, entries, known_faults
+from tests.ordeal.hunt import DRAWS, STRATEGIES, Hunt, methods_of, single_changes
 from tests.ordeal.tally import add_line, package_digest, sum_lines
 from tests.ordeal.worker import Worker
 
@@ -41,6 +41,8 @@ def main() -> None:
     parser.add_argument("--tally", type=Path, help="a file to which the counts of each round are added, run after run")
     words = "cases that are enough, such as table=10000 file=100000; the run ends when there are as many of every kind"
     parser.add_argument("--enough", nargs="+", type=_count, default=[], metavar="KIND=N", help=words)
+    words = "try every setting of every method and every argument of every function by itself, with every value"
+    parser.add_argument("--one-by-one", action="store_true", help=words)
     parser.add_argument("--settle", action="store_true", help="only try what is known, and unmark what is mended")
     arguments = parser.parse_args()
     worker = Worker()
@@ -51,7 +53,10 @@ def main() -> None:
             hunt = Hunt(worker, known_faults(), time.monotonic() + 60 * arguments.minutes)
             enough = dict.fromkeys(arguments.kinds, float("inf")) | dict(arguments.enough)
             print(f"{len(METHODS)} methods, seed {arguments.seed}, package {package_digest()}", flush=True)
-            run(hunt, enough, arguments.seed, arguments.tally)
+            if arguments.one_by_one:
+                run_one_by_one(hunt)
+            else:
+                run(hunt, enough, arguments.seed, arguments.tally)
     finally:
         worker.close()
 
@@ -81,14 +86,29 @@ def run(hunt: Hunt, enough: dict[str, float], seed: int, tally: Path | None) -> 
         show(ends)
 
 
+def run_one_by_one(hunt: Hunt) -> None:
+    """Change settings and arguments one at a time; findings go into the corpus."""
+    for cases in single_changes():
+        if time.monotonic() > hunt.deadline:
+            print("The time was over before all were tried.")
+            break
+        _keep(hunt.try_cases(cases))
+    show(hunt.ends)
+    show_faults(hunt)
+
+
 def _one_round(hunt: Hunt, kind: str, seed: str) -> None:
     search = partial(hunt.sweep if kind in DRAWS else hunt.search, kind)
     for method in methods_of(kind):
         if time.monotonic() > hunt.deadline:
             return
-        for each in search(method, seed, SHARES[kind]):
-            each.written()
-            print(f"found: {each.outcome.verdict} in {each.name}: {each.outcome.detail}", flush=True)
+        _keep(search(method, seed, SHARES[kind]))
+
+
+def _keep(found: list[Entry]) -> None:
+    for each in found:
+        each.written()
+        print(f"found: {each.outcome.verdict} in {each.name}: {each.outcome.detail}", flush=True)
 
 
 def show(ends: Counter[tuple[str, str]]) -> None:

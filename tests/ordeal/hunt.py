@@ -17,7 +17,8 @@ from hypothesis.errors import NoSuchExample
 from prinfold.methods import METHODS, Method
 from tests.ordeal import model_files, tables
 from tests.ordeal.corpus import Entry, entry_of, fault
-from tests.ordeal.settings import calls, choices, function_calls
+from tests.ordeal.functions import changed_calls, function_calls, functions
+from tests.ordeal.settings import calls, choices, single_choices
 from tests.ordeal.trial import TEXTS, Outcome, questions_of, variants_of
 from tests.ordeal.worker import Worker
 
@@ -39,7 +40,7 @@ STRATEGIES: dict[str, Callable[[Method], dict[str, st.SearchStrategy[Any]]]] = {
     "table": lambda method: {"variant": _variants(method), "table": tables.recipes(), "verbs": _verbs(method)},
     "settings": lambda method: {"settings": choices(method.cls())},
     "verb": lambda method: {"variant": _variants(method), "call": calls(method.cls, tables.recipes())},
-    "function": lambda method: {"call": function_calls(tables.recipes())},
+    "function": lambda method: {"call": function_calls()},
     "file": lambda method: {"variant": _variants(method), "edits": model_files.alterations(), "verbs": _verbs(method)},
     "page": lambda method: {
         "what": st.sampled_from(["explore", "report"]),
@@ -82,7 +83,7 @@ def _simpler_files(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from (case | {"edits": [edit]} for edit in case["edits"] if len(case["edits"]) > 1)
 
 
-SIMPLER = {"table": _simpler_tables, "file": _simpler_files}
+SIMPLER: dict[str, Callable[[Any], Iterator[Any]]] = {"table": _simpler_tables, "file": _simpler_files}
 """Cases one step nearer to a plain one."""
 
 _LONG = {"hang", "out of memory"}
@@ -92,6 +93,16 @@ _LONG = {"hang", "out of memory"}
 def methods_of(kind: str) -> list[Method]:
     """Methods of the register for which there are cases of a kind."""
     return [each for each in METHODS.values() if each.is_manifold or kind not in {"page", "full disk", "kill"}]
+
+
+def single_changes() -> Iterator[list[dict[str, Any]]]:
+    """Every setting of every method, and every argument of every function, changed by itself to every value."""
+    for method in METHODS.values():
+        about = {"kind": "settings", "method": method.name}
+        yield [about | {"settings": each} for each in single_choices(method.cls())]
+    for name in functions():
+        about = {"kind": "function", "method": "GTM"}
+        yield [about | {"call": each} for each in changed_calls(name)]
 
 
 def cases(kind: str, method: Method) -> st.SearchStrategy[dict[str, Any]]:
@@ -140,9 +151,12 @@ class Hunt:
         return list(simplest.values())
 
     def sweep(self, kind: str, method: Method, seed: str, n: int) -> list[Entry]:
-        """Try ``n`` cases that are handed over at once; new findings come back in a simple form."""
+        """Try ``n`` cases, drawn for a method."""
         rng = Random(f"{kind} {method.name} {seed}")
-        cases = [{"kind": kind, "method": method.name, **DRAWS[kind](method, rng)} for _ in range(n)]
+        return self.try_cases([{"kind": kind, "method": method.name, **DRAWS[kind](method, rng)} for _ in range(n)])
+
+    def try_cases(self, cases: list[dict[str, Any]]) -> list[Entry]:
+        """Try cases that are handed over at once; new findings come back in a simple form."""
         found: dict[tuple[str, ...], Entry] = {}
         for case, outcome in zip(cases, self.worker.try_all(cases), strict=True):
             self.count(case, outcome)
@@ -154,12 +168,13 @@ class Hunt:
     def _simplest(self, case: dict[str, Any], outcome: Outcome) -> Entry:
         """The case after as many steps towards a plain one as leave the fault as it is."""
         mark, left = fault(case, outcome), 4 if outcome.verdict in _LONG else 60
-        steps = SIMPLER[case["kind"]](case)
+        simpler = SIMPLER.get(case["kind"], lambda case: iter(()))
+        steps = simpler(case)
         while left > 0 and (shorter := next(steps, None)) is not None:
             left -= 1
             ended = self.worker(shorter)
             if ended.is_finding and fault(shorter, ended) == mark:
-                case, outcome, steps = shorter, ended, SIMPLER[case["kind"]](shorter)
+                case, outcome, steps = shorter, ended, simpler(shorter)
         return entry_of(case, outcome)
 
     def try_case(self, case: dict[str, Any]) -> Outcome:

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 
-from tests.house import public_functions, public_objects
+from tests.house import public_objects
 
 NUMBERS: dict[str, Any] = {
     "0": 0,
@@ -40,7 +40,7 @@ NUMBERS: dict[str, Any] = {
     "int8": np.int8(3),
 }
 
-_MAKERS: dict[str, Callable[[], Any]] = {
+MAKERS: dict[str, Callable[[], Any]] = {
     **{name: lambda value=value: value for name, value in NUMBERS.items()},
     "None": lambda: None,
     "True": lambda: True,
@@ -88,8 +88,8 @@ def value_of(name: str) -> Any:
     if "(" in name:
         kind, _, inner = name.removesuffix(")").partition("(")
         field, _, value = inner.partition("=")
-        return _recipes()[kind](**({field: _MAKERS[value]()} if field else {}))
-    return _MAKERS[name]()
+        return _recipes()[kind](**({field: MAKERS[value]()} if field else {}))
+    return MAKERS[name]()
 
 
 @cache
@@ -122,16 +122,35 @@ def _variants(kind: str, each: Any) -> Iterator[str]:
     yield from (f"{kind}({field}={value})" for field in inspect.signature(each).parameters for value in NUMBERS)
 
 
+def _values(constraint: Any) -> list[str]:
+    """Values that may go wrong by the package's fault: a function that a parameter takes runs as the user's code."""
+    own = {name for name in OWN_CODE if constraint is not None and constraint.test(MAKERS[name]())}
+    return [name for name in MAKERS if name not in own]
+
+
+OWN_CODE = {"function", "class"}
+"""What is called as the user's own function, and may then raise what it likes."""
+
+
 def values_for(estimator: Any, parameter: str) -> st.SearchStrategy[str]:
     """Names of values for a parameter: its own words, public recipes that it takes, and what fits or does not."""
     constraint = getattr(estimator, "_constraints", {}).get(parameter)
-    drawn = st.sampled_from(list(_MAKERS))
+    drawn = st.sampled_from(_values(constraint))
     if constraint is None:
         return drawn
     if constraint.names:
         drawn |= st.sampled_from([f"={name}" for name in dict.fromkeys(constraint.names)])
     own = _recipe_names(constraint)
     return drawn | st.sampled_from(own) if own else drawn
+
+
+def single_choices(estimator: Any) -> Iterator[dict[str, str]]:
+    """Every setting of an estimator by itself, with every value that could be drawn for it."""
+    for parameter in sorted(estimator.get_params(deep=False)):
+        constraint = getattr(estimator, "_constraints", {}).get(parameter)
+        own = () if constraint is None else (*(f"={name}" for name in dict.fromkeys(constraint.names)),)
+        recipes = () if constraint is None else _recipe_names(constraint)
+        yield from ({parameter: value} for value in (*_values(constraint), *own, *recipes))
 
 
 def choices(estimator: Any) -> st.SearchStrategy[dict[str, str]]:
@@ -144,8 +163,8 @@ def choices(estimator: Any) -> st.SearchStrategy[dict[str, str]]:
 
 # --------------------------------------------------------------------------------------------------------------- verbs
 
-_OUTWARD = {"fit", "save", "plot", "explore", "cite"}
-"""Verbs that have cases of other kinds, or draw and write."""
+_OUTWARD = {"save", "explore"}
+"""Verbs that have cases of other kinds."""
 
 
 @cache
@@ -158,15 +177,16 @@ def verbs_of(cls: Any) -> dict[str, list[str]]:
 
 def _is_own(name: str, member: Any) -> bool:
     return str(member.__module__).startswith("prinfold") and not (
-        name in _OUTWARD or name.startswith(("_", "get_", "set_", "to_"))
+        name in _OUTWARD or name.startswith(("_", "get_", "set_"))
     )
 
 
 def _parameters(verb: Any) -> list[str]:
-    return [each.name for each in list(inspect.signature(verb).parameters.values())[1:] if _is_plain(each)]
+    return [each.name for each in list(inspect.signature(verb).parameters.values())[1:] if is_plain(each)]
 
 
-def _is_plain(parameter: inspect.Parameter) -> bool:
+def is_plain(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter can be given by its name."""
     return parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
 
 
@@ -177,53 +197,9 @@ def calls(cls: Any, tables: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[st
 
 def _call(cls: Any, verb: str, tables: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     parameters = inspect.signature(getattr(cls, verb)).parameters
-    drawn = {name: tables if name in {"X", "Z"} else st.sampled_from(list(_MAKERS)) for name in verbs_of(cls)[verb]}
+    drawn = {name: tables if name in {"X", "Z"} else st.sampled_from(list(MAKERS)) for name in verbs_of(cls)[verb]}
     needed = {name: drawn.pop(name) for name in list(drawn) if parameters[name].default is inspect.Parameter.empty}
     more = st.fixed_dictionaries({}, optional=drawn)
     return st.fixed_dictionaries(
         {"verb": st.just(verb), "arguments": st.builds(lambda a, b: a | b, st.fixed_dictionaries(needed), more)}
     )
-
-
-# ----------------------------------------------------------------------------------------------------------- functions
-
-_ELSEWHERE = ("plot.", "datasets.load_", "save", "load", "explore", "report")
-"""Functions that have cases of other kinds, draw, or read files of their own."""
-
-_TABLES = {"X", "Z", "x", "counts", "latent", "projected", "nodes", "vertices", "truth", "jacobian", "tangents"}
-_MODELS = {"model", "estimator"}
-_PLAIN = {"n_samples": "7", "folds": "2", "noise": "0.5", "noise_kind": "=isotropic", "rng": "0", "random_state": "0"}
-_OWN_CODE = {"function", "class"}
-"""What is called as the user's own function, and may then raise what it likes."""
-
-
-@cache
-def functions() -> dict[str, Any]:
-    """Public functions by their names within the package."""
-    named = {name.removeprefix("prinfold."): each for name, each in public_functions().items()}
-    return {name: each for name, each in named.items() if not name.startswith(_ELSEWHERE)}
-
-
-def function_calls(tables: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """A public function with hostile arguments: tables, a model, values by name."""
-    return st.sampled_from(sorted(functions())).flatmap(lambda name: _function_call(name, tables))
-
-
-def _function_call(name: str, tables: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    parameters = {key: each for key, each in inspect.signature(functions()[name]).parameters.items() if _is_plain(each)}
-    drawn = {key: _values(key, tables) for key in parameters}
-    needed = {key: drawn.pop(key) for key in list(drawn) if parameters[key].default is inspect.Parameter.empty}
-    some = st.lists(st.sampled_from(sorted(drawn)), max_size=2, unique=True) if drawn else st.just([])
-    more = some.flatmap(lambda keys: st.fixed_dictionaries({key: drawn[key] for key in keys}))
-    arguments = st.builds(lambda a, b: a | b, st.fixed_dictionaries(needed), more)
-    return st.fixed_dictionaries({"function": st.just(name), "arguments": arguments})
-
-
-def _values(parameter: str, tables: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    own = _OWN_CODE if parameter in {"sampling", "recipe", "latent_distance", "jacobian"} else set()
-    drawn: st.SearchStrategy[Any] = st.sampled_from([each for each in _MAKERS if each not in own])
-    if parameter in _TABLES:
-        drawn = tables | drawn
-    if parameter in _MODELS:
-        drawn = st.just("a model") | drawn
-    return st.just(_PLAIN[parameter]) | drawn if parameter in _PLAIN else drawn

@@ -13,6 +13,7 @@ import pytest
 from prinfold import GTM
 from prinfold.methods import METHODS, Method
 from tests.ordeal.corpus import entries, known_faults
+from tests.ordeal.functions import functions, plain_call
 from tests.ordeal.hunt import Hunt, methods_of
 from tests.ordeal.tally import add_line, package_digest, sum_lines
 from tests.ordeal.trial import PROBES, Outcome
@@ -57,6 +58,12 @@ def _replayed() -> list[Any]:
 def test_what_was_found_once_is_mended(entry: Any, worker: Worker) -> None:
     outcome = worker(entry.case)
     assert not outcome.is_finding, outcome
+
+
+@pytest.mark.parametrize("name", functions())
+def test_a_plain_call_of_every_function_is_answered(name: str, worker: Worker) -> None:
+    # Otherwise changes of its arguments would be refused for what was wrong before.
+    assert worker({"kind": "function", "method": "GTM", "call": plain_call(name)}) == Outcome("fine")
 
 
 @pytest.mark.parametrize("what", PROBES)

@@ -11,8 +11,9 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
 from functools import cache
 from html.parser import HTMLParser
 from importlib import import_module
@@ -30,7 +31,8 @@ from prinfold import explore, load, report, save
 from prinfold.exceptions import PrinfoldError
 from prinfold.files import storable
 from tests.ordeal import model_files, tables
-from tests.ordeal.settings import functions, value_of
+from tests.ordeal.functions import OBJECTS, call, functions
+from tests.ordeal.settings import value_of
 from tests.properties.cases import CASES
 
 NAMED = (PrinfoldError, NotFittedError)
@@ -145,16 +147,27 @@ def _exercise(model: Any, given: tables.Input, verbs: Iterable[str] = VERBS) -> 
             raise Wrong("silent NaN", f"{verb} returns NaN or infinity", f"{type(model).__name__}.{verb}")
 
 
-def _numbers(answer: Any) -> Iterator[Any]:
-    """The arrays of numbers in an answer, which may be several, a frame or text."""
-    if isinstance(answer, tuple):
-        for each in answer:
-            yield from _numbers(each)
-        return
-    try:
-        yield np.asarray(answer, dtype=float)
-    except (TypeError, ValueError):  # levels of a mixed table
-        return
+def _numbers(answer: Any, depth: int = 0) -> Iterator[Any]:
+    """The arrays of numbers in an answer, which may be several, a frame, an object with fields, or text."""
+    if isinstance(answer, np.ndarray | np.number | float) or hasattr(answer, "to_numpy"):
+        with suppress(TypeError, ValueError):  # levels of a mixed table
+            yield np.asarray(answer, dtype=float)
+    elif depth < 6:
+        for each in _parts(answer):
+            yield from _numbers(each, depth + 1)
+
+
+def _parts(answer: Any) -> Iterable[Any]:
+    """What an answer holds: entries, fields, and what it computes from them."""
+    if isinstance(answer, tuple | list):
+        return answer
+    if isinstance(answer, Mapping):
+        return answer.values()
+    if is_dataclass(answer) and not isinstance(answer, type):
+        names = [each.name for each in fields(answer)]
+        names += [name for name, each in vars(type(answer)).items() if isinstance(each, property)]
+        return [getattr(answer, name) for name in names]
+    return ()
 
 
 def _built(recipe: dict[str, Any]) -> tables.Input:
@@ -193,13 +206,28 @@ def try_verb(case: dict[str, Any], cls: Any, folder: Path) -> None:
 
 
 def try_function(case: dict[str, Any], cls: Any, folder: Path) -> None:
-    given = case["call"]["arguments"]
-    arguments = {name: _model(cls) if each == "a model" else _argument(each) for name, each in given.items()}
-    functions()[case["call"]["function"]](**arguments)
+    import matplotlib.pyplot as plt
+
+    name, given = case["call"]["function"], case["call"]["arguments"]
+    arguments = {key: _model(cls) if each == "a model" else _argument(each) for key, each in given.items()}
+    try:
+        answer = call(name, arguments)
+    finally:
+        plt.close("all")
+    gaps = getattr(functions()[name], "_may_have_gaps", False)
+    if not gaps and any(np.isnan(each).any() for each in _numbers(answer)):
+        raise Wrong("silent NaN", f"{name} returns NaN", name)
 
 
 def _argument(given: Any) -> Any:
-    return value_of(given) if isinstance(given, str) else _built(given).X
+    if not isinstance(given, str):
+        return _built(given).X
+    return copy.deepcopy(_object(given)) if given in OBJECTS else value_of(given)
+
+
+@cache
+def _object(name: str) -> Any:
+    return OBJECTS[name]()
 
 
 # --------------------------------------------------------------------------------------------------------------- files

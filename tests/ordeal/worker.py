@@ -110,6 +110,7 @@ def _serve(pipe: Any, folder: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     place = Path(folder)
+    os.chdir(place)  # names that are taken for those of files
     while True:
         try:
             cases = pipe.recv()

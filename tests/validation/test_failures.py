@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator
+from tests.house import public_functions
 
 from prinfold import (
     GTM,
@@ -23,6 +25,7 @@ from prinfold import (
     choose,
     methods,
 )
+from prinfold._typing import Stretch
 from prinfold.exceptions import (
     DegenerateWarning,
     InvalidDataError,
@@ -31,7 +34,7 @@ from prinfold.exceptions import (
     PrinfoldError,
 )
 from prinfold.rows.rows import for_each_block
-from prinfold.validation.failures import gate_verbs, may_have_gaps
+from prinfold.validation.failures import gate_verbs, may_have_gaps, name_call_failures
 from prinfold.validation.tables import weights_within_reach
 
 T = np.linspace(0, 3, 80)
@@ -94,10 +97,65 @@ def test_every_public_verb_goes_through_the_gate(method):
     assert not is_gated(BaseEstimator.get_params)
 
 
-@pytest.mark.parametrize("answer", [np.nan, np.array([[1.0, np.nan]]), (np.ones(2), np.array([np.nan]))])
-def test_an_answer_of_nan_is_an_error(answer):
+def test_every_public_function_that_computes_or_draws_goes_through_the_gate():
+    named = {name.removeprefix("prinfold."): each for name, each in public_functions().items()}
+    others = ("latent.", "datasets.load_", "datasets.line_network", "datasets.p", "anndata.")  # anndata fits by verbs
+    own = {name for name in named if not name.startswith(others)} - {"save", "load", "cite", "explore", "report"}
+    assert {"choose", "compare", "metrics.area", "plot.surface", "datasets.make_circle", "select_kmm"} <= own
+    assert sorted(name for name in own if not is_gated(named[name])) == []
+
+
+@dataclass
+class Band:
+    """An answer of several parts."""
+
+    level: float
+    parts: dict
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(np.nan, np.array([[1.0, np.nan]]), (np.ones(2), np.array([np.nan])), [1.0, np.nan], {"a": np.array(np.nan)}),
+        Stretch(np.ones(1), np.ones((1, 1, 1)), np.array([[np.nan]])),
+        *(Band(np.nan, {}), Band(0.5, {"radius": [np.array([np.nan])]})),
+        *(pd.DataFrame({"a": [1.0, np.nan]}), (Band(0.5, {"found": pd.DataFrame({"a": [np.nan]})}),)),
+    ],
+    ids=lambda answer: type(answer).__name__,
+)
+def test_an_answer_of_nan_is_an_error_however_deep_it_lies(answer):
     with pytest.raises(InvalidDataError, match=r"Model\.answer has no finite answer here: .* would be NaN"):
         Model().answer(X, lambda rows: answer)
+
+
+@pytest.mark.parametrize("answer", [Band(0.5, {"names": ["a", None], "n": 3}), Band, {}, [], None, "NaN", object()])
+def test_an_answer_of_anything_else_passes(answer):
+    assert Model().answer(X, lambda rows: answer) is answer
+
+
+@pytest.mark.parametrize(
+    ("work", "kind", "words"),
+    [
+        (lambda: np.nan, InvalidDataError, "area has no finite answer here: some of its numbers would be NaN"),
+        (lambda: Band(0.5, {"a": np.nan}), InvalidDataError, "would be NaN"),
+        (lambda: np.square(np.array([1e200])), InvalidDataError, r"numbers left double precision \(overflow\)"),
+        (lambda: 1 // 0, InvalidDataError, "by zero"),
+        (lambda: np.empty(2**50), NotEnoughMemoryError, "ran out of memory"),
+    ],
+    ids=["nan", "deep nan", "overflow", "division", "memory"],
+)
+def test_failures_of_a_function_are_named(work, kind, words):
+    def area():
+        return work()
+
+    with pytest.raises(kind, match=words):
+        name_call_failures(area)()
+    assert not np.isfinite(name_call_failures(may_have_gaps(lambda: np.nan))())
+
+
+def test_an_overflow_on_the_way_to_a_finite_number_is_one_warning():
+    with pytest.warns(DegenerateWarning, match="numbers left double precision"):
+        assert name_call_failures(lambda: float(1 / np.square(np.array([1e200]))[0]))() == 0
 
 
 def test_a_verb_may_declare_that_gaps_are_an_answer():

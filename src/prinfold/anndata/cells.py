@@ -11,6 +11,9 @@ from prinfold.exceptions import (
     import_optional,
     warn_caller,
 )
+from prinfold.validation.settings import instance_of
+
+NAME = instance_of(str, words="a name")
 
 PCA_KEY = "X_pca"
 """The representation that scanpy computes first, and that is taken unless another is named."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.anndata.cells import rows_of
+from prinfold.anndata.cells import NAME, rows_of
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import (
     PrinfoldError,
@@ -19,11 +19,15 @@ from prinfold.gtm.estimator import GTM
 from prinfold.notebook.settings import short_value
 from prinfold.plot.data.surfaces import log_factor
 from prinfold.plot.inputs import FittedSurface
+from prinfold.validation.settings import check_call, flag, nothing
 
 _NUMBERS = 2**24
 """Numbers of the table that are held at once, besides the table itself."""
 
+_KINDS = {"use_rep": NAME, "key_added": nothing | NAME, "measures": flag, "copy": flag}
 
+
+@check_call(**_KINDS)
 def fit(
     adata: Any,
     model: Any = None,
@@ -65,6 +69,7 @@ def fit(
     return _store(adata, model, rows, use_rep, key_added, measures, copy)
 
 
+@check_call(**_KINDS)
 def transform(
     adata: Any,
     model: Any,

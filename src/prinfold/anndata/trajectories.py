@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.anndata.cells import check_cells_table, rows_of
+from prinfold.anndata.cells import NAME, check_cells_table, rows_of
 from prinfold.base.trajectories import Trajectory, place_posterior
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, import_optional
 from prinfold.latent.branch_graph import RootedGraph
@@ -19,7 +19,7 @@ from prinfold.notebook.settings import short_value
 from prinfold.plot.data.dendrograms import place_rows, refuse_other_models
 from prinfold.plot.inputs import numbers_of
 from prinfold.trees.estimator import PrincipalTree
-from prinfold.validation.settings import check_setting, instance_of, several
+from prinfold.validation.settings import check_call, check_setting, flag, instance_of, several
 
 _DEFAULT_KEY = "prinfold"
 
@@ -27,6 +27,7 @@ _GRAPH_NODES = 60
 """About as many nodes has the graph that is handed on."""
 
 
+@check_call(use_rep=NAME, key_added=NAME, copy=flag)
 def trajectory(
     adata: Any,
     model: Any = None,

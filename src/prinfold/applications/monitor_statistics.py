@@ -242,7 +242,7 @@ def round_up(limit: float) -> float:
 
 def alarm_limit(reference: FloatArray, rate: float) -> float:
     """The badness beyond which a p-value is at most ``rate``; infinite where the reference is too small for that."""
-    k = int(np.floor(rate * (len(reference) + 1) * (1 + 1e-12)))
+    k = min(int(np.floor(rate * (len(reference) + 1) * (1 + 1e-12))), len(reference))
     return round_up(float(np.sort(reference)[-k])) if k else np.inf
 
 

@@ -14,7 +14,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.applications.base import map_part
 from prinfold.base import class_posteriors
 from prinfold.base.stored_estimator import StoredEstimator
-from prinfold.exceptions import InvalidDataError, InvalidParameterError, warn_caller
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, NotAvailableError, warn_caller
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, class_names, numbers, sequence_of
 from prinfold.gtm.estimator import GTM
@@ -39,7 +39,7 @@ class SurfaceLocation(NamedTuple):
 
 def _require_likelihood(classifier: Any) -> bool:
     if classifier.by != "likelihood":
-        raise AttributeError(
+        raise NotAvailableError(
             f"by={classifier.by!r} gives no probabilities, because distances hold no noise level. Use by='likelihood', "
             "or calibrate the distances with sklearn.calibration.CalibratedClassifierCV"
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, TypeVar
 
 import numpy as np
 
+from prinfold.validation.failures import name_call_failures
 from prinfold.validation.settings import Constraint, check_call, flag, instance_of, is_number, nothing, several
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,5 +48,7 @@ _KINDS: dict[str, Constraint] = {
 
 
 def check_kinds(maker: F) -> F:
-    """A maker whose arguments are held to their kinds first."""
-    return check_call(**_KINDS)(maker)
+    """A maker whose arguments are held to their kinds first, and which makes no rows of NaN."""
+    parameters = signature(maker).parameters
+    own = {} if "n_features" not in parameters or parameters["n_features"].default is None else {"n_features": _SIZE}
+    return name_call_failures(check_call(**_KINDS | own)(maker))

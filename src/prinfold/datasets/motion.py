@@ -118,7 +118,7 @@ def make_motion(
 def _lengths(n_samples: int, n_sequences: int, rng: np.random.Generator) -> IntArray:
     """Random lengths of at least one row that add up to all of them; most are alike within a factor of two."""
     shares = rng.dirichlet(np.full(n_sequences, 10.0))
-    ends = np.round(np.cumsum(shares) * (n_samples - n_sequences)).astype(np.int64)
+    ends = np.round(np.cumsum(shares) * (n_samples - int(n_sequences))).astype(np.int64)
     return np.asarray(np.diff(ends, prepend=0) + 1)
 
 

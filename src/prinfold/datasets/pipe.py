@@ -81,7 +81,7 @@ class Densitometer:
         equations ln(t Iₑ / countₑ) = Σₚ aₑₚ lₚ. Water and oil attenuate in nearly the same proportion
         at both energies, so the errors of the two lengths are large and almost opposite.
         """
-        if np.isinf(integration_time):
+        if integration_time > _EXACT_COUNTS / max(self.rate):
             return lengths.copy()
         A = self.attenuation
         full = integration_time * np.asarray(self.rate)
@@ -89,6 +89,10 @@ class Densitometer:
         # A beam that counts nothing has no logarithm; one photon is the least that can be told from none.
         depth = np.log(full / np.maximum(counts, 1))
         return np.asarray(depth @ np.linalg.inv(A).T)
+
+
+_EXACT_COUNTS = 1e18
+"""Photons with which a length is known to a billionth; generators draw no larger counts."""
 
 
 def layer_height(fraction: FloatArray) -> FloatArray:

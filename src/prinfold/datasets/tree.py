@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import Dataset, Rng, random_frame, simulate
 from prinfold.datasets.network import line_network
 from prinfold.exceptions import InvalidParameterError
-from prinfold.validation.settings import Constraint, check_setting
+from prinfold.validation.settings import Constraint, check_setting, is_number
 
 Edges = Sequence[tuple[int, int]]
 
@@ -244,11 +245,17 @@ def _places(ends: IntArray, curves: list[FloatArray]) -> FloatArray:
     return places
 
 
+_MOST_COUNTS = 1e18
+
+
 def _draw_counts(X: FloatArray, mean: float, dispersion: float, rng: np.random.Generator) -> FloatArray:
     """(n, D) negative binomial counts about mean · exp(x)."""
     rate = mean * np.exp(X)
     if dispersion > 0:
         rate = rng.gamma(1.0 / dispersion, dispersion * rate)
+    if not rate.max(initial=0.0) < _MOST_COUNTS:
+        words = f"counts of up to {rate.max():.3g} were asked for, and at most {_MOST_COUNTS:g} can be drawn"
+        raise InvalidParameterError(f"{words}; lower counts, dispersion or noise")
     return rng.poisson(rate).astype(float)
 
 
@@ -260,7 +267,7 @@ def _unit(v: FloatArray) -> FloatArray:
 
 
 _PAIRS = Constraint(
-    lambda v: all(len(pair) == 2 and all(int(place) == place for place in pair) for pair in v),
+    lambda v: all(len(pair) == 2 and all(is_number(place, Integral) for place in pair) for pair in v),
     "a name or pairs of places, such as [(0, 1), (1, 2), (1, 3)]",
 )
 

@@ -12,7 +12,7 @@ from prinfold.exceptions import PrinfoldWarning, warn_caller
 from prinfold.explorer.notebooks import widget
 from prinfold.explorer.packing import asset, fill_page, script
 from prinfold.explorer.payload import payload_of
-from prinfold.files.atomic import check_target, readable, write_text
+from prinfold.files.atomic import as_path, check_target, readable, write_text
 from prinfold.loops import while_working
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
@@ -63,7 +63,7 @@ def page_target(path: str | os.PathLike[str] | None, example: str) -> Path | Non
     """The file to write a page to, or None; checked before the page is made, which may take a while."""
     if path is not None:
         check_target(path, example)
-    return None if path is None else Path(path)
+    return None if path is None else as_path(path)
 
 
 @while_working("Making the page")

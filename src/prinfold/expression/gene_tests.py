@@ -46,8 +46,9 @@ from prinfold.expression.spline_models import (
 )
 from prinfold.expression.thinning import thin_counts
 from prinfold.loops import while_working
-from prinfold.validation.settings import as_generator, check_setting, integer
-from prinfold.validation.tables import as_numbers
+from prinfold.validation.failures import may_have_gaps, name_call_failures
+from prinfold.validation.settings import Constraint, as_generator, check_setting, integer
+from prinfold.validation.tables import as_entries, as_numbers
 
 _MOST_P = 0.99
 """P-value at which larger ones are cut before two are combined: Cauchy's score of 1 is minus infinity, and would erase
@@ -100,6 +101,8 @@ class GeneTests:
     note: str = ""
 
 
+@name_call_failures
+@may_have_gaps
 @while_working("Testing the genes")
 def association(
     counts: Any,
@@ -166,6 +169,14 @@ def association(
     return replace(made, note=_untested_note(p_values))
 
 
+_TWO_LINEAGES = Constraint(
+    lambda v: len(v) == 2 and all(map(integer(0).test, v)) and v[0] != v[1],
+    "two different numbers, those that are compared",
+)
+
+
+@name_call_failures
+@may_have_gaps
 @while_working("Testing the genes")
 def fork_difference(
     counts: Any,
@@ -204,8 +215,7 @@ def fork_difference(
     table, whole = _check_counts(counts)
     check_setting("df", df, integer(1))
     labels = _check_names(names, table.shape[1])
-    if len(set(lineages)) != 2:
-        raise InvalidParameterError(f"lineages must be two different numbers, those that are compared; got {lineages}")
+    check_setting("lineages", lineages, _TWO_LINEAGES)
     found = as_lineages(call_recipe(recipe, table), len(table))
     after = _check_cells(cells_after_fork(found, *lineages), found.pseudotime)
     groups = np.array([cells_of(found, number) & after for number in lineages])
@@ -226,6 +236,8 @@ def fork_difference(
     return replace(made, effect=_largest_difference(table, found.pseudotime, groups, df, whole), note=note)
 
 
+@name_call_failures
+@may_have_gaps
 @while_working("Testing the genes")
 def condition_difference(
     counts: Any, pseudotime: Any, condition: Any, sample: Any, *, names: Sequence[str] | None = None
@@ -260,7 +272,7 @@ def condition_difference(
     if not whole:
         raise InvalidDataError("conditions are compared by raw counts; these numbers are not whole or below zero")
     labels, times = _check_names(names, table.shape[1]), check_times(pseudotime, len(table))
-    groups, members = _check_samples(np.asarray(condition), np.asarray(sample), len(table))
+    groups, members = _check_samples(as_entries("condition", condition), as_entries("sample", sample), len(table))
     part, note = _shared_parts(times, members)
     first = groups == groups.min()
     own = np.array(members)[first].any(axis=0)

@@ -28,7 +28,7 @@ from prinfold.exceptions import (
     NotStorableError,
     UnknownModelError,
 )
-from prinfold.files.atomic import check_target, write_bytes
+from prinfold.files.atomic import as_path, check_target, write_bytes
 from prinfold.files.container import digest
 from prinfold.files.kinds import Kinds, check_fields, describe, texts
 from prinfold.files.latent_kinds import LATENT_KINDS
@@ -110,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         The fitted estimator or pipeline.
     """
     import_all()
-    body, arrays = _read(Path(path))
+    body, arrays = _read(as_path(path))
     version = body.get("format")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise CorruptModelFileError(f"{path} has no valid format version (got {version!r}); save the model again")

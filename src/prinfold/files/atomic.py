@@ -25,6 +25,8 @@ from prinfold.exceptions import (
     NoSuchFolderError,
     NotWrittenError,
     TargetIsFolderError,
+    UnsupportedInputError,
+    shown,
 )
 
 _locks: Any = None  # Windows has none of this kind, and there age alone tells what was left behind
@@ -77,7 +79,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     Path
         An empty file in the folder of the target, whose name ends as that of ``path`` does, because libraries go by it.
     """
-    asked, target = Path(path), check_target(path)
+    asked, target = as_path(path), check_target(path)
     with encodable(str(asked)):
         try:
             if _is_special(target):
@@ -92,6 +94,14 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise _not_written_error(error, asked) from None  # not with the name of our temporary file
 
 
+def as_path(path: Any) -> Path:
+    """A path of a file; an error where it is no such thing."""
+    try:
+        return Path(os.fsdecode(path))
+    except TypeError as error:
+        raise UnsupportedInputError(f"the name of a file must be a text or a path, got {shown(path)}") from error
+
+
 def check_target(path: str | os.PathLike[str], example: str = "result") -> Path:
     """The file at the end of all links; an error, before any work is done, where it could not be written.
 
@@ -102,7 +112,7 @@ def check_target(path: str | os.PathLike[str], example: str = "result") -> Path:
     example : str, default="result"
         Name of a file to propose where the target is a folder.
     """
-    asked = Path(path)
+    asked = as_path(path)
     try:
         target = _resolve_links(asked)
         if target.is_dir():

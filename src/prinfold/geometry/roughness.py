@@ -16,6 +16,7 @@ from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.exceptions import InvalidDataError
 from prinfold.geometry.domain import Domain
 from prinfold.geometry.metric import mesh_volume, second_derivatives, stretch
+from prinfold.validation.failures import name_call_failures
 from prinfold.validation.settings import check_call, flag
 from prinfold.validation.tables import as_numbers
 
@@ -88,6 +89,7 @@ def graph_roughness(vertices: FloatArray, segments: IntArray) -> Roughness:
     return _make_roughness(float(angles_between(out - middle, middle - back).sum()), mesh_volume(places, ends))
 
 
+@name_call_failures
 @check_call(degrees=flag)
 def angle_sum(tangents: FloatArray, *, degrees: bool = True) -> float:
     """Roughness R of Chang and Ghosh (25): Σ arccos(t·t′ / ‖t‖‖t′‖) over neighbours t, t′.

@@ -19,6 +19,7 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.domain import Box, UnitSphere
 from prinfold.geometry.roughness import angles_between
+from prinfold.validation.failures import name_call_failures
 from prinfold.validation.tables import as_numbers
 
 _MOST_SHEARED_ANGLES = 2
@@ -51,6 +52,7 @@ class Alignment(NamedTuple):
         return np.asarray(np.degrees(self.distance))
 
 
+@name_call_failures
 def align(Z: FloatArray, truth: FloatArray, domain: Any) -> Alignment:
     """Move latent coordinates by the symmetry of their space that brings them nearest to the true ones.
 

@@ -22,6 +22,7 @@ from prinfold.kernel_manifolds.latent_descent import LatentState, choose_stop
 from prinfold.kernel_manifolds.starts import STARTS, TSNE_DIMENSIONS
 from prinfold.kernel_manifolds.structure_across import has_structure_across
 from prinfold.loops import DESCENTS
+from prinfold.validation.failures import name_call_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
@@ -314,6 +315,7 @@ _COUNTS = integer(1) | Constraint(
 )
 
 
+@name_call_failures
 @check_call(model=nothing | instance_of(KMM, words="a KMM"), dimensions=_COUNTS, n_neighbors=_COUNTS)
 def select_kmm(
     X: Any,

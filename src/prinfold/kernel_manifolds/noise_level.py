@@ -136,6 +136,7 @@ def neighborhood_noise(Y: FloatArray, weight: FloatArray, n_components: int) -> 
 def _effective_dimensions(Y: FloatArray, weight: FloatArray) -> float:
     """(Σλ)² / Σλ² of the principal variances λ: the effective number of dimensions of the rows."""
     scaled = np.sqrt(weight / weight.sum())[:, None] * (Y - np.average(Y, axis=0, weights=weight))
+    scaled = np.ldexp(scaled, -int(np.frexp(np.abs(scaled).max())[1]))  # fourth powers of large numbers overflow
     scatter = scaled @ scaled.T if len(Y) < Y.shape[1] else scaled.T @ scaled
     squares = float(np.square(scatter).sum())
     return float(np.trace(scatter) ** 2 / squares) if squares > 0 else 1.0

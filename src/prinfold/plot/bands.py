@@ -10,7 +10,10 @@ from prinfold._typing import BoolArray, FloatArray
 from prinfold.density.ridges.bands import RidgeBands
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
+from prinfold.plot.inputs import columns_of
 from prinfold.validation.parameter_docs import fill_parameter_docs
+from prinfold.validation.tables import as_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +39,7 @@ def band_of(bands: RidgeBands, X: FloatArray | None = None, p_value: Any = None)
     points, D = bands.points, bands.points.shape[1]
     if D not in (2, 3):
         raise InvalidParameterError(f"a band is drawn in two or three columns, got {D}; choose some of them for a fit")
-    value = bands.found if p_value is None else np.asarray(p_value, dtype=float)
+    value = bands.found if p_value is None else as_numbers("p_value", p_value)
     if value.shape != (len(points),):
         raise InvalidDataError(f"there must be a p-value for each of the {len(points)} points, got shape {value.shape}")
     endless = ~np.isfinite(bands.radius)
@@ -48,6 +51,7 @@ def band_of(bands: RidgeBands, X: FloatArray | None = None, p_value: Any = None)
     return DrawnBand(points, radius, endless, value, low - margin, high + margin)
 
 
+@check_picture
 @fill_parameter_docs
 def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Axes | None = None) -> Axes:
     """Draw the points of a ridge, and around each how far away the ridge would be with other rows.
@@ -70,7 +74,7 @@ def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Ax
     """
     if not isinstance(bands, RidgeBands):
         raise InvalidParameterError(f"got a {type(bands).__name__}; pass what model.bands() returns")
-    rows = None if X is None else np.asarray(X, dtype=float)
+    rows = None if X is None else columns_of(X, bands.points.shape[1])
     band = band_of(bands, rows, p_value)
     depth = band.points.shape[1]
     on = style.axes_for(ax, depth, (6.4, 5.2))

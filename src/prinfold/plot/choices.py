@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.choices import ChoiceLine, ChoiceLines, choice_lines
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
@@ -20,6 +21,7 @@ _MOST_TICKS = 12
 """Values of a setting that are all named under the axis."""
 
 
+@check_picture
 @fill_parameter_docs
 def choice(choice: Any, along: str | None = None, *, values: str = "score", ax: Axes | None = None) -> Axes:
     """Draw what candidates scored, with a ring round the one that was chosen.

@@ -8,6 +8,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.comparisons import Front, comparison_points
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
@@ -18,6 +19,7 @@ _FLATTEST = 0.1
 """Roughness below which surfaces are drawn as flat: a turn of six degrees is none."""
 
 
+@check_picture
 @fill_parameter_docs
 def comparison_front(comparison: Any, *, ax: Axes | None = None) -> Axes:
     """Draw held-out error against roughness, with the Pareto front and a ring round what is recommended.

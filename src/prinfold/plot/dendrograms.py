@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.dendrograms import lay_out, place_rows, refuse_other_models
 from prinfold.plot.inputs import FittedSurface, numbers_of, row_marks
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _INCHES_PER_LANE = 0.9
 
 
+@check_picture
 @fill_parameter_docs
 def dendrogram(
     model: Any,

@@ -8,15 +8,17 @@ from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.pipeline_steps import linear_form, undo
-from prinfold.exceptions import InvalidDataError, InvalidParameterError, PrinfoldError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, PrinfoldError, UnsupportedInputError, shown
 from prinfold.latent import LatentSpace
 from prinfold.latent.drawing import Drawing, LatentLayout
 from prinfold.rows.rows import dense
 from prinfold.validation.refusals import column_labels, refuse_containers, refuse_dates, refuse_text
+from prinfold.validation.tables import as_numbers
 
 _MOST_CLASSES = 60
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
@@ -53,11 +55,15 @@ class FittedSurface:
     def of(cls, thing: Any) -> FittedSurface:
         steps = getattr(thing, "steps", None)
         model, before = (thing[-1], thing[:-1] if len(steps) > 1 else None) if steps else (thing, None)
+        if not isinstance(model, BaseEstimator):
+            words = f"a picture needs a fitted model, alone or at the end of a pipeline, got {shown(thing)}"
+            raise UnsupportedInputError(words)
         check_is_fitted(model)
         return cls(model, before, tuple(column_labels(thing, thing.n_features_in_)))
 
     def refuse_levels(self) -> None:
         """Raise an error where columns are levels or counts, among which a surface has no place."""
+        self._require_map()
         odd = [column for column in self.model._column_kinds or () if column.kind != "gaussian"]
         if odd:
             raise InvalidParameterError(
@@ -67,8 +73,16 @@ class FittedSurface:
 
     @property
     def latent(self) -> LatentSpace:
+        self._require_map()
         latent: LatentSpace = self.model.latent_
         return latent
+
+    def _require_map(self) -> None:
+        if not hasattr(self.model, "latent_"):
+            words = (
+                f"{type(self.model).__name__} has no latent space to draw; give a model of one surface, such as a GTM"
+            )
+            raise UnsupportedInputError(words)
 
     def rows(self, X: Any) -> Any:
         """Rows as the estimator itself takes them."""
@@ -127,10 +141,47 @@ def numbers_of(X: Any) -> FloatArray:
     refuse_containers(X, accept_sparse=True)
     refuse_dates(X)
     try:
-        return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else dense(X), dtype=float)
+        found = as_numbers("the rows to draw", X.to_numpy() if hasattr(X, "to_numpy") else dense(X))
     except (TypeError, ValueError) as error:
         refuse_text(X)
         raise InvalidDataError(f"the rows to draw cannot be used: {error}") from error
+    if found.ndim == 0:
+        raise InvalidDataError(f"the rows to draw must be a table, got {shown(X)}")
+    return found
+
+
+def columns_of(X: Any, n_columns: int) -> FloatArray:
+    """(n, D) rows as numbers, of so many columns."""
+    found = numbers_of(X)
+    if found.ndim != 2 or found.shape[1] != n_columns or not np.isfinite(found).all():
+        raise InvalidDataError(
+            f"the rows to draw must be finite and have {n_columns} columns, got an array of shape {found.shape}"
+        )
+    return found
+
+
+def table_of(X: Any) -> Any:
+    """A table of rows, or of one row that is given as a vector."""
+    if _n_axes(X) != 1:
+        return X
+    return X.to_frame().T if hasattr(X, "to_frame") and hasattr(X, "index") else np.asarray(X)[None]
+
+
+def n_rows_of(X: Any) -> int:
+    """How many rows a table has."""
+    _n_axes(X)
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))
+
+
+def _n_axes(X: Any) -> int:
+    """1 of a vector, 2 of a table; an error of what has none, or rows of unequal length."""
+    try:
+        n_axes = len(X.shape) if hasattr(X, "shape") else np.ndim(X)
+    except ValueError as error:
+        raise InvalidDataError(f"the rows to draw cannot be used: {error}") from error
+    if n_axes == 0:
+        raise InvalidDataError(f"the rows to draw must be a table, got {shown(X)}")
+    return n_axes
 
 
 def row_names(names: Any, X: Any, n: int) -> list[str] | None:
@@ -213,8 +264,8 @@ def _short(label: Any) -> str:
 def check_values(values: Any, n_rows: int) -> FloatArray:
     """One number per row; NaN and infinity stand for no value."""
     try:
-        numbers = np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
+        numbers = as_numbers("values", values)
+    except InvalidDataError as error:
         raise InvalidDataError(f"values must be numbers ({error}); for classes use labels= instead") from error
     if numbers.shape != (n_rows,):
         raise InvalidDataError(f"values has shape {numbers.shape} for {n_rows} rows; give one number per row")

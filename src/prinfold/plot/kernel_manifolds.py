@@ -9,6 +9,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.latent.drawing import LatentLayout
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.kernel_manifolds import (
     contour_segments,
     density_curve,
@@ -31,6 +32,7 @@ _LEVELS = (0.08, 0.995)
 """Shares of the pixels of a mosaic that are as light and as dark as can be."""
 
 
+@check_picture
 @fill_parameter_docs
 def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the embeddings that training could have begun with: their errors by the number of neighbours.
@@ -74,6 +76,7 @@ def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     return style.finish(on, settle=ax is None, heading="Embeddings to start from, by their error")
 
 
+@check_picture
 @fill_parameter_docs
 def latent_density(
     model: Any,
@@ -130,6 +133,7 @@ def latent_density(
     return style.finish(on, settle=ax is None, heading="Density of the latent points; the contour bounds the map")
 
 
+@check_picture
 @fill_parameter_docs
 def images(model: Any, shape: Any = None, *, n: int = 15, cmap: Any = "gray_r", ax: Axes | None = None) -> Axes:
     """Draw points of the surface as images, spread evenly over latent space.

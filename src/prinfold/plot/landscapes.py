@@ -11,6 +11,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import LatentSpace
 from prinfold.latent.drawing import LatentLayout
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.landscapes import (
     KINDS,
     NodeValues,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@check_picture
 @fill_parameter_docs
 def landscape(
     model: Any,

@@ -9,7 +9,9 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, quantity
 from prinfold.latent.drawing import LatentLayout, Plane
+from prinfold.numerics.checked import LARGEST
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.surfaces import (
     Field,
     curve_magnification,
@@ -27,6 +29,7 @@ from prinfold.plot.data.surfaces import (
 )
 from prinfold.plot.inputs import FittedSurface, lanes, layout_of, row_marks
 from prinfold.validation.parameter_docs import fill_parameter_docs
+from prinfold.validation.tables import as_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +39,7 @@ _SEAM_WIDTH = 0.02
 """Share of the span of a closed axis from its seam at which the mean and mode of a row are marked on both sides."""
 
 
+@check_picture
 @fill_parameter_docs
 def latent_map(
     model: Any,
@@ -107,6 +111,7 @@ def _heading(fitted: FittedSurface | None, Z: FloatArray | None) -> str:
     return f"{shown} on the {type(fitted.model).__name__} map" if fitted else f"{shown} in latent space"
 
 
+@check_picture
 @fill_parameter_docs
 def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     """Draw the posterior of one row over latent space, with its mean and mode.
@@ -145,6 +150,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     return style.finish(on, settle=ax is None, heading="Where one row may lie on the map")
 
 
+@check_picture
 @fill_parameter_docs
 def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, ax: Axes | None = None) -> Axes:
     """Draw how the map stretches latent space: the factor as shading, size and direction as ellipses.
@@ -187,6 +193,7 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
     return style.finish(on, settle=ax is None, heading=heading)
 
 
+@check_picture
 @fill_parameter_docs
 def folds(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw where the surface folds: the largest angle between a node's tangent space and a neighbour's.
@@ -233,9 +240,10 @@ def _coordinates(model: Any, X: Any) -> tuple[FittedSurface | None, FloatArray |
     if isinstance(model, np.ndarray):
         if X is not None:
             raise InvalidParameterError("X needs a fitted model; latent coordinates alone are drawn as they are")
-        if model.ndim != 2 or not model.shape[1] or not np.isfinite(model).all():
+        places = as_numbers("latent coordinates", model)
+        if places.ndim != 2 or not places.shape[1] or not (np.abs(places) < LARGEST).all():
             raise InvalidDataError(f"latent coordinates must be a finite (n, Q) array, got shape {model.shape}")
-        return None, np.asarray(model, dtype=float)
+        return None, places
     fitted = FittedSurface.of(model)
     return fitted, None if X is None else fitted.coordinates(X)
 

@@ -9,9 +9,10 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.mixtures import Panel, PanelBox, boxes, hierarchy_panels, lines_of, mixture_panels, shading
 from prinfold.plot.data.surfaces import limits
-from prinfold.plot.inputs import RowClasses, row_marks
+from prinfold.plot.inputs import RowClasses, n_rows_of, row_marks
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _SIDE = 3.1
 """Inches that a panel takes."""
 
 
+@check_picture
 @fill_parameter_docs
 def mixture(
     model: Any,
@@ -58,17 +60,18 @@ def mixture(
     matplotlib.axes.Axes
         The axes that hold those of the maps, which are its ``child_axes``.
     """
-    groups, numbers = row_marks(labels, values, None if X is None else _n_rows(X))
+    groups, numbers = row_marks(labels, values, None if X is None else n_rows_of(X))
     panels = mixture_panels(model, X, groups, shaded=background)
     counts = lines_of(len(panels), _MOST_ON_A_LINE)
     on = _sheet(ax, max(counts), len(counts))
     places = [box for line in boxes(counts) for box in line]
-    colors = _colors(groups, numbers, 0 if X is None else _n_rows(X))
+    colors = _colors(groups, numbers, 0 if X is None else n_rows_of(X))
     for panel, box in zip(panels, places, strict=True):
         _draw_panel(on, panel, box, groups, colors, shading(panels), style.INK)
     return _add_legends(on, panels, groups, numbers, value_name, settle=ax is None)
 
 
+@check_picture
 @fill_parameter_docs
 def hierarchy(
     model: Any,
@@ -102,14 +105,14 @@ def hierarchy(
     matplotlib.axes.Axes
         The axes that hold those of the maps, which are its ``child_axes``.
     """
-    groups, numbers = row_marks(labels, values, None if X is None else _n_rows(X))
+    groups, numbers = row_marks(labels, values, None if X is None else n_rows_of(X))
     levels = hierarchy_panels(model, X, groups, shaded=background)
     on = _sheet(ax, max(map(len, levels)), len(levels))
     panels, places = (
         [p for level in levels for p in level],
         [b for line in boxes([len(l) for l in levels]) for b in line],
     )
-    colors, frames = _colors(groups, numbers, 0 if X is None else _n_rows(X)), _frames(levels)
+    colors, frames = _colors(groups, numbers, 0 if X is None else n_rows_of(X)), _frames(levels)
     at = {panel.path: box for panel, box in zip(panels, places, strict=True)}
     for panel, box in zip(panels, places, strict=True):
         above = panel.path[:-1]
@@ -118,10 +121,6 @@ def hierarchy(
             _join(on, at[above], box, frame)
         _draw_panel(on, panel, box, groups, colors, shading(panels), frame)
     return _add_legends(on, panels, groups, numbers, value_name, settle=ax is None)
-
-
-def _n_rows(X: Any) -> int:
-    return int(X.shape[0] if hasattr(X, "shape") else len(X))
 
 
 def _sheet(ax: Axes | None, n_across: int, n_down: int) -> Any:

@@ -8,8 +8,10 @@ import numpy as np
 
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.monitoring import CHARTS, PARTS, ContributionBars, ControlChart, chart_of, contribution_bars
 from prinfold.validation.parameter_docs import fill_parameter_docs
+from prinfold.validation.tables import as_entries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +20,7 @@ _MOST_NAMES = 40
 """Columns up to which each bar has its name."""
 
 
+@check_picture
 @fill_parameter_docs
 def monitor(
     model: Any,
@@ -52,7 +55,7 @@ def monitor(
     if chart not in CHARTS:
         raise InvalidParameterError(f"chart must be 'off', 'along' or 'density', got {chart!r}")
     found = chart_of(model, X, chart)
-    at = np.arange(len(found.value)) if times is None else np.asarray(times)
+    at = np.arange(len(found.value)) if times is None else as_entries("times", times)
     if at.shape != found.value.shape:
         raise InvalidDataError(f"times has shape {at.shape} for {len(found.value)} rows; give one time per row")
     on = style.axes_for(ax, 2, (7.6, 3.0))
@@ -79,6 +82,7 @@ def _draw_chart(ax: Any, at: Any, found: ControlChart, show_model: bool) -> None
         ax.axhline(found.model_limit, color=style.SOFT, lw=1.0, ls=(0, (4, 3)), label="the model's own")
 
 
+@check_picture
 @fill_parameter_docs
 def contributions(model: Any, X: Any, *, part: str = "off", ax: Axes | None = None) -> Axes:
     """Draw each column's part in what is unusual of a row, or of several on average.

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.ridges import density_image, refuse_other_ridges, ridge_lines, view_of
-from prinfold.plot.inputs import FittedSurface, row_marks
+from prinfold.plot.inputs import FittedSurface, columns_of, row_marks
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@check_picture
 @fill_parameter_docs
 def ridge(
     model: Any,
@@ -53,7 +53,7 @@ def ridge(
     fitted = FittedSurface.of(model)
     refuse_other_ridges(fitted)
     found = ridge_lines(fitted)
-    rows = None if X is None else np.asarray(X, dtype=float)
+    rows = None if X is None else columns_of(X, 2)
     groups, numbers = row_marks(labels, values, None if rows is None else len(rows))
     low, high = view_of(*found.lines, *([] if rows is None else [rows]))
     on = style.axes_for(ax, 2, (6.0, 5.0))

@@ -10,6 +10,7 @@ from matplotlib.colors import Normalize
 
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.som import majorities, row_counts, u_matrix_cells, winners_of
 from prinfold.plot.data.surfaces import limits
 from prinfold.plot.inputs import FittedSurface, RowClasses, row_classes
@@ -27,6 +28,7 @@ _SIZE = 7.5
 """Points of the numbers on nodes; a digit takes about two thirds of that."""
 
 
+@check_picture
 @fill_parameter_docs
 def u_matrix(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = None) -> Axes:
     """Draw how far apart neighbouring nodes of a self-organising map lie in data space; dark lines part clusters.

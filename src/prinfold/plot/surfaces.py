@@ -10,6 +10,7 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError, quantity
 from prinfold.latent import Cloud
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.surfaces import (
     DataView,
     choose_view,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@check_picture
 @fill_parameter_docs
 def surface(
     model: Any,
@@ -106,6 +108,7 @@ def surface(
     return style.finish(on, settle=ax is None, heading=f"{type(fitted.model).__name__}{through}")
 
 
+@check_picture
 @fill_parameter_docs
 def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw how training went: the objective by iteration, the noise on a scale of its own, why it stopped.
@@ -154,6 +157,7 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     return style.finish(on, settle=ax is None)
 
 
+@check_picture
 @fill_parameter_docs
 def selection(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw how a clamping was chosen: error against roughness, one line for each, by way of the regularisation.
@@ -192,6 +196,7 @@ def selection(model: Any, *, ax: Axes | None = None) -> Axes:
     return style.finish(on, settle=ax is None, heading="Error and roughness, by clamping")
 
 
+@check_picture
 @fill_parameter_docs
 def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw residuals against the latent dimension, a line for each number of neighbours.
@@ -222,6 +227,7 @@ def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
     return style.finish(on, settle=ax is None, heading="Residual by latent dimension")
 
 
+@check_picture
 @fill_parameter_docs
 def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     """Draw the most telling picture of a model.

@@ -8,6 +8,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.trajectories import columns_along, gene_levels
 from prinfold.plot.inputs import FittedSurface
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -20,6 +21,7 @@ _INCHES_PER_COLUMN = 0.28
 """Inches for each column."""
 
 
+@check_picture
 @fill_parameter_docs
 def along(model: Any, X: Any = None, *, most: int = 24, ax: Axes | None = None) -> Axes:
     """Draw what every column does along a curve, from light, its lowest there, to dark, its highest.
@@ -52,6 +54,7 @@ def along(model: Any, X: Any = None, *, most: int = 24, ax: Axes | None = None) 
     return style.finish(on, settle=ax is None, heading="Columns along the curve, each from its lowest to its highest")
 
 
+@check_picture
 @fill_parameter_docs
 def gene_curves(tests: Any, *, most: int = 40, ax: Axes | None = None) -> Axes:
     """Draw fitted means of genes along a lineage, from light, its lowest there, to dark, its highest.

@@ -10,6 +10,7 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent.drawing import LatentLayout
 from prinfold.plot import style
+from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.surfaces import choose_view, repeat_over_seams
 from prinfold.plot.data.uncertainties import (
     PosteriorEllipses,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@check_picture
 @fill_parameter_docs
 def uncertainty(
     model: Any, X: Any, *, labels: Any = None, level: float = 0.68, most: int = 100, ax: Axes | None = None
@@ -80,6 +82,7 @@ def uncertainty(
     return style.finish(on, settle=ax is None, heading="Uncertainty of the rows' positions on the map")
 
 
+@check_picture
 @fill_parameter_docs
 def surface_band(
     model: Any,

@@ -11,6 +11,7 @@ from typing import Any
 from prinfold.exceptions import InvalidParameterError, NoPermissionError, NotWrittenError
 from prinfold.explorer import Page, page_target
 from prinfold.explorer.packing import asset, fill_page
+from prinfold.files.atomic import as_path
 from prinfold.loops import while_working
 from prinfold.plot.inputs import RowClasses, row_marks, row_names
 from prinfold.reporting import sections, writing
@@ -148,7 +149,7 @@ def _folder(figures: Any) -> Path | None:
     """The folder for figures; made where it is missing."""
     if figures is None:
         return None
-    folder = Path(figures)
+    folder = as_path(figures)
     try:
         if folder.exists() and not folder.is_dir():
             raise InvalidParameterError(f"figures={str(folder)!r} is a file; name a folder to write the figures to")

@@ -28,6 +28,7 @@ from prinfold.select.comparison_result import Comparison
 from prinfold.select.criteria import CRITERIA, Rows, SettingCriterion
 from prinfold.select.finished_trials import FinishedTrials
 from prinfold.select.samples import SelectionSequences, sample_of, sequences_of
+from prinfold.validation.failures import may_have_gaps, name_call_failures
 from prinfold.validation.settings import (
     as_generator,
     check_call,
@@ -46,6 +47,8 @@ _WIDTHS = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 """Widths tried where no grid is given: √2 apart, narrower ones leave gaps and wider ones nearly a plane."""
 
 
+@name_call_failures
+@may_have_gaps
 @while_working("Choosing the settings")
 @check_call(
     model=nothing | instance_of(BaseEstimator, words="an estimator"),

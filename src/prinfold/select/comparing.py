@@ -46,11 +46,14 @@ from prinfold.select.verdicts import (
 )
 from prinfold.select.wording import other_dimensions, reasons
 from prinfold.validation.data_notes import groups_note, spreads_note
+from prinfold.validation.failures import may_have_gaps, name_call_failures
 from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import as_generator, check_call, instance_of, integer, n_processes, seeds
 from prinfold.validation.tables import check_table, has_gaps
 
 
+@name_call_failures
+@may_have_gaps
 @while_working("Comparing the methods")
 @check_call(
     criterion=instance_of(str, words=f"one of {', '.join(map(repr, CRITERIA))}"), n_jobs=n_processes, random_state=seeds

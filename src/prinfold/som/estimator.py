@@ -51,7 +51,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import check_table, check_weight, forget, has_gaps, rows_with_weight
+from prinfold.validation.tables import as_numbers, check_table, check_weight, forget, has_gaps, rows_with_weight
 
 _FEWEST_ROWS = 2
 _DEFAULT_EPOCHS = 30
@@ -348,7 +348,7 @@ class SOM(SOMVerbs):
         if isinstance(self.init, str):
             return model.STARTS[self.init](fill_gaps(problem.rows.sample), problem.latent, rng)
         shape = problem.latent.n_nodes, problem.rows.n_columns
-        given: FloatArray = np.asarray(self.init, dtype=np.float64)
+        given = as_numbers("init", self.init)
         if given.shape != shape or not np.isfinite(given).all():
             raise InvalidParameterError(
                 f"init must hold finite vectors of shape {shape}, one row for each node, got shape {given.shape}"

@@ -9,8 +9,10 @@ that has no name and no remedy, and no answer is NaN in silence.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import signature
 from types import FunctionType
@@ -97,19 +99,8 @@ def name_failures(verb: F) -> F:
         outer = _FITTING.get()  # of fits within a fit the outermost knows the user's table
         token = _FITTING.set(given if outer is None and verb.__name__ == "fit" else outer)
         try:
-            with np.errstate(over="call", invalid="call", divide="call", call=lambda kind, flag: left.add(kind)):
+            with _named_errors(left, verb.__name__, _name(self), lambda reason: _refusal(self, verb, X, reason)):
                 found = verb(self, *args, **options)
-        except PrinfoldError:
-            raise
-        except MemoryError as error:
-            words = f"{_name(self)} ran out of memory in {verb.__name__}: {error}; {_SMALLER}"
-            raise NotEnoughMemoryError(words) from error
-        except (ArithmeticError, np.linalg.LinAlgError) as error:
-            raise InvalidDataError(_refusal(self, verb, X, str(error))) from error
-        except _FOLLOWING_ERRORS as error:
-            if not left and not (type(error) is ValueError and _NOT_FINITE.search(str(error))):
-                raise
-            raise InvalidDataError(_refusal(self, verb, X, _reason(left) or str(error))) from error
         finally:
             _FITTING.reset(token)
         _judge(self, verb, X, found, left)
@@ -118,6 +109,52 @@ def name_failures(verb: F) -> F:
         return found
 
     return named  # type: ignore[return-value]
+
+
+def name_call_failures(function: F) -> F:
+    """A public function whose failures of arithmetic and memory are errors of prinfold, as those of verbs are.
+
+    Of a function that declares gaps, :func:`may_have_gaps`, NaN and infinity in the answer say that there is no number.
+    """
+
+    def refusal(reason: str) -> str:
+        return f"{function.__name__} has no finite answer here: {reason.rstrip('.')}. {_NEARER}"
+
+    @wraps(function)
+    def named(*args: Any, **options: Any) -> Any:
+        left: set[str] = set()
+        with _named_errors(left, function.__name__, function.__name__, refusal):
+            found = function(*args, **options)
+        if not vars(function).get(_GAPS):
+            numbers = list(_numbers(found))
+            if any(np.isnan(each).any() for each in numbers):
+                raise InvalidDataError(refusal(_reason(left) or "some of its numbers would be NaN"))
+            if left and not all(np.isfinite(each).all() for each in numbers):
+                raise InvalidDataError(refusal(_reason(left)))
+        if left:
+            words = f"{function.__name__}: {_reason(left)}, and rows that are far from the others may count for nothing"
+            warn_caller(f"{words}. {_NEARER}", DegenerateWarning)
+        return found
+
+    return named  # type: ignore[return-value]
+
+
+@contextmanager
+def _named_errors(left: set[str], verb: str, owner: str, refusal: Callable[[str], str]) -> Iterator[None]:
+    """Failures within are named by ``refusal``; kinds of events that left double precision are added to ``left``."""
+    try:
+        with np.errstate(over="call", invalid="call", divide="call", call=lambda kind, flag: left.add(kind)):
+            yield
+    except PrinfoldError:
+        raise
+    except MemoryError as error:
+        raise NotEnoughMemoryError(f"{owner} ran out of memory in {verb}: {error}; {_SMALLER}") from error
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
+        raise InvalidDataError(refusal(str(error))) from error
+    except _FOLLOWING_ERRORS as error:
+        if not left and not (type(error) is ValueError and _NOT_FINITE.search(str(error))):
+            raise
+        raise InvalidDataError(refusal(_reason(left) or str(error))) from error
 
 
 _SMALLER = "give fewer rows or columns, or ask for less: fewer nodes, basis functions or maps"
@@ -152,19 +189,32 @@ def _judge(estimator: Any, verb: Callable[..., Any], X: Any, found: Any, left: s
 
 
 def _attributes(estimator: Any) -> tuple[Any, ...]:
-    return tuple(value for name, value in vars(estimator).items() if name.endswith("_"))
+    """Arrays and numbers that an estimator has learned; its history and latent space may hold infinity."""
+    learned = (value for name, value in vars(estimator).items() if name.endswith("_"))
+    return tuple(value for value in learned if not (isinstance(value, list | Mapping) or is_dataclass(value)))
 
 
 def _numbers(answer: Any) -> Iterator[Any]:
-    """The floating-point numbers in an answer: an array, a number, a frame, or several of them."""
+    """The floating-point numbers in an answer: an array, a number, a frame, or what several of them are held in."""
     if isinstance(answer, float | np.floating | np.ndarray):
         if np.asarray(answer).dtype.kind == "f":
             yield answer
-    elif isinstance(answer, tuple):
-        for each in answer:
-            yield from _numbers(each)
     elif not isinstance(answer, int | str | None) and nw.dependencies.is_into_dataframe(answer):
         yield from _numbers(nw.from_native(answer, eager_only=True).to_numpy())
+    else:
+        for each in _parts(answer):
+            yield from _numbers(each)
+
+
+def _parts(answer: Any) -> Iterable[Any]:
+    """What an answer holds: entries of a tuple, list or mapping, fields of a dataclass."""
+    if isinstance(answer, tuple | list):
+        return answer
+    if isinstance(answer, Mapping):
+        return answer.values()
+    if is_dataclass(answer) and not isinstance(answer, type):
+        return [getattr(answer, each.name) for each in fields(answer)]
+    return ()
 
 
 def _refusal(estimator: Any, verb: Callable[..., Any], X: Any, reason: str) -> str:
@@ -185,7 +235,10 @@ def _remedy(estimator: Any, X: Any) -> str:
             "for rows that were mistyped, or scale the columns first, for example with "
             "sklearn.preprocessing.StandardScaler."
         )
-    return "Bring settings that are very small or very large nearer to their defaults, or scale the columns first."
+    return _NEARER
+
+
+_NEARER = "Bring settings that are very small or very large nearer to their defaults, or scale the columns first."
 
 
 def _column_spreads(X: Any) -> Any:

@@ -271,7 +271,8 @@ def test_lists_are_welcome_and_nothing_is_changed() -> None:
         ([np.inf, 1.0], "NaN or infinity at 1 of 2"),
         ([], r"with at least one value; got shape \(0,\)"),
         (np.ones((4, 2)), r"got shape \(4, 2\). Several signals are denoised one by one"),
-        (["a", "b"], "x should be a sequence of numbers"),
+        (["a", "b"], "x must be numbers"),
+        ([1j, 2.0], "x must be real numbers, got complex ones"),
     ],
 )
 def test_signals_that_cannot_be_are_named(x: Any, message: str) -> None:
@@ -286,6 +287,7 @@ def test_signals_that_cannot_be_are_named(x: Any, message: str) -> None:
         ([0.0, 1.0, np.nan, 3.0], "time holds NaN or infinity"),
         ([-1e308, 0.0, 1.0, 1e308], "spans more than a number can hold"),
         (["a", "b", "c", "d"], "time should be numbers or dates"),
+        ([1j, 2, 3, 4], "time should be numbers or dates .*got complex ones"),
         ([2.0, 2.0, 2.0, 2.0], "time has one value only, 2, for 4 samples"),
     ],
 )

@@ -10,7 +10,9 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.density.ridges.signal_curve import BANDWIDTHS, SignalPoints, carry, height, noise_of_differences
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.validation.failures import may_have_gaps, name_call_failures
 from prinfold.validation.settings import Constraint, one_of, real
+from prinfold.validation.tables import as_entries, as_numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,6 +78,8 @@ class SignalUnits(NamedTuple):
         return np.asarray(self.first + self.step * steps)
 
 
+@name_call_failures
+@may_have_gaps
 def denoise_signal(
     x: Any,
     *,
@@ -144,10 +148,7 @@ def _check_options(options: dict[str, Any]) -> None:
 
 
 def _check_values(x: Any) -> FloatArray:
-    try:
-        value = np.array(x, dtype=float)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidDataError(f"x should be a sequence of numbers: {error}.") from error
+    value = as_numbers("x", x).copy()
     if value.ndim != 1 or len(value) == 0:
         raise InvalidDataError(
             f"x should be one signal of shape (n,) with at least one value; got shape {value.shape}. "
@@ -163,14 +164,14 @@ def _check_values(x: Any) -> FloatArray:
 
 
 def _check_time(time: Any, n: int) -> FloatArray:
-    moment = np.asarray(time)
+    moment = as_entries("time", time)
     if moment.ndim != 1 or len(moment) != n:
         raise InvalidDataError(f"time should be of shape ({n},), a moment for each value; got shape {moment.shape}.")
     if moment.dtype.kind == "M":
         moment = np.where(np.isnat(moment), np.nan, (moment - moment.min()).astype(float))
     try:
-        moment = np.array(moment, dtype=float)
-    except (TypeError, ValueError) as error:
+        moment = as_numbers("time", moment)
+    except InvalidDataError as error:
         raise InvalidDataError(f"time should be numbers or dates (datetime64): {error}.") from error
     if not np.isfinite(moment).all() or 0.5 * moment.max() - 0.5 * moment.min() > 0.5 * np.finfo(float).max:
         raise InvalidDataError("time holds NaN or infinity, or spans more than a number can hold.")

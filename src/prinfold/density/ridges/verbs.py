@@ -19,6 +19,7 @@ from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.density.ridges.significance import RidgeSignificance, ridge_significance
 from prinfold.density.row_spaces import RowSpace
+from prinfold.exceptions import NotAvailableError
 from prinfold.latent.branch_graph import BranchGraph
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -159,7 +160,7 @@ class RidgeVerbs(TrajectoryVerbs):
         check_is_fitted(self)
         found: RidgeChart | None = self._model.coordinates.chart
         if found is None:
-            raise AttributeError("chart_ is for surfaces, but this ridge is a curve; see graph_")
+            raise NotAvailableError("chart_ is for surfaces, but this ridge is a curve; see graph_")
         return found
 
     # --------------------------------------------------------------------------------------- plumbing
@@ -177,5 +178,6 @@ class RidgeVerbs(TrajectoryVerbs):
         check_is_fitted(self)
         found: RidgeGraph | None = self._model.coordinates.graph
         if found is None:
-            raise AttributeError(f"{verb} is for curves, but this ridge has {self.flow_.dimension} dimensions")
+            words = f"{verb} is for curves, but this ridge has {self.flow_.dimension} dimensions"
+            raise NotAvailableError(f"{words}; fit one with n_components=1")
         return found

@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import InvalidParameterError, NotAvailableError, UnsupportedInputError
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.sequence import model as gtm_sequence
@@ -36,7 +36,7 @@ class _Without:
         self.name = name
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        raise AttributeError(f"{owner.__name__} has no {self.name}: {self.reason}")
+        raise NotAvailableError(f"{owner.__name__} has no {self.name}: {self.reason}")
 
 
 _ROWS_ONLY = "it would take each row for itself, without the rest of its sequence; compare models by score on sequences"

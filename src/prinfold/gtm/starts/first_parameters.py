@@ -241,7 +241,7 @@ def _kept(trial: Trial, plane: Parameters, rows: Rows) -> Parameters:
     rows only, of which oil flow came to 0.14 less.
     """
     of_plane = trial.start is plane
-    some = not _FEW_ROWS <= rows.n_rows <= _TRIAL_ROWS or has_angles(trial.given.surface.latent)
+    some = not _FEW_ROWS <= trial.rows.n_rows < _TRIAL_ROWS or has_angles(trial.given.surface.latent)
     as_it_was = rows.filled or (of_plane and some) or not np.isfinite(trial.objective)
     return trial.start if as_it_was else trial.state.parameters
 

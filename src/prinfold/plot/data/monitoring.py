@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot.inputs import FittedSurface
+from prinfold.plot.inputs import FittedSurface, table_of
 
 CHARTS = {
     "off": "squared distance from the\nsurface, in units of the noise",
@@ -63,9 +61,7 @@ def chart_of(model: Any, X: Any, chart: str) -> ControlChart:
 def contribution_bars(model: Any, X: Any, part: str) -> ContributionBars:
     """Contributions of the columns, on average over rows."""
     fitted = _watcher(model)
-    if np.ndim(X) == 1:
-        X = X.to_frame().T if hasattr(X, "to_frame") and hasattr(X, "index") else np.asarray(X)[None]
-    found = fitted.model.contributions(fitted.rows(X))
+    found = fitted.model.contributions(fitted.rows(table_of(X)))
     gap = found.residual if part == "off" else found.shift
     value = getattr(found, part).mean(axis=0)
     names = fitted.feature_names if len(fitted.feature_names) == len(value) else tuple(map(str, range(len(value))))

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, shown
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.latent import LatentSpace, Points
 from prinfold.latent.drawing import LatentLayout, PaperCells, Plane
-from prinfold.plot.inputs import FittedSurface, drawing_of, layout_of
+from prinfold.plot.inputs import FittedSurface, drawing_of, layout_of, n_rows_of, table_of
+from prinfold.validation.tables import as_entries, as_numbers
 
 _BLOCK_NUMBERS = 2**22
 """Most numbers of a Jacobian held at once."""
@@ -102,7 +103,7 @@ def smooth_field(field: Field) -> Field:
 
 def given_field(value: Any, model: Any, layout: LatentLayout) -> Field:
     """A background handed in: values at the nodes (K,), or an image (r, c) whose first row lies at the bottom."""
-    image = np.asarray(value, dtype=float)
+    image = as_numbers("background", value)
     if image.shape == (model.latent_.n_nodes,):
         field = node_field(model.latent_, image)
         if field is not None:
@@ -245,10 +246,9 @@ def row_posterior(fitted: FittedSurface, x: Any) -> RowPosterior:
     """Responsibilities of one row over the nodes, with their mean and mode."""
     if not hasattr(fitted.model, "responsibilities"):
         raise InvalidParameterError(f"{type(fitted.model).__name__} has no posterior over latent space to draw")
-    if np.ndim(x) == 1:
-        x = x.to_frame().T if hasattr(x, "to_frame") and hasattr(x, "index") else np.asarray(x)[None]
-    if len(x) != 1:
-        raise InvalidDataError(f"posterior draws one row, but got {len(x)}; pass a single one such as X[:1]")
+    x = table_of(x)
+    if n_rows_of(x) != 1:
+        raise InvalidDataError(f"posterior draws one row, but got {n_rows_of(x)}; pass a single one such as X[:1]")
     weight = np.asarray(fitted.model.responsibilities(fitted.rows(x)), dtype=float)[0]
     return RowPosterior(weight, fitted.coordinates(x), fitted.modes(x))
 
@@ -277,6 +277,8 @@ def choose_view(
     """
     D = len(names)
     if dims is not None:
+        if isinstance(dims, str | bytes) or np.ndim(as_entries("dims", dims)) != 1:
+            raise InvalidParameterError(f"dims must name two or three different columns, got {shown(dims)}")
         columns = [_column(each, names) for each in dims]
         if not 2 <= len(columns) <= 3 or len(set(columns)) != len(columns):
             raise InvalidParameterError(f"dims must name two or three different columns, got {dims!r}")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, UnsupportedInputError, shown
 from prinfold.plot.inputs import FittedSurface
 from prinfold.validation.settings import check_setting, integer
 
@@ -45,6 +45,9 @@ def columns_along(fitted: FittedSurface, most: int, n_places: int = 200) -> Curv
 
 def gene_levels(tests: Any, most: int) -> CurveColumns:
     """Genes of the smallest p-values, or of the largest effects where there are none, at most so many."""
+    if not all(hasattr(tests, name) for name in ("p_value", "effect", "times", "level")):
+        words = f"curves of genes need GeneTests, as expression.association returns, got {shown(tests)}"
+        raise UnsupportedInputError(words)
     p_value = np.where(np.isfinite(tests.p_value), tests.p_value, 1.0)
     kept = np.sort(np.lexsort((-np.abs(tests.effect), p_value))[:most])
     return _by_peak(tests.times, tests.level, kept)
