@@ -13,9 +13,9 @@ the last, higher being better:
 - ``seconds`` of CPU.
 
 ``right`` says whether there are as many ends and forks as there should be. Seeds below 80 were tuned on; the default,
-500 on, were not. ElPiGraph (``pip install elpigraph-python``) stands at its defaults, at STREAM's settings (λ = α = 0.02),
-and at its defaults with branches shorter than a fifth of a true one collapsed, which a person could not know. The last
-has both, in five principal components.
+500 on, were not. ElPiGraph (``pip install elpigraph-python``) stands at its defaults, at STREAM's settings
+(λ = α = 0.02), and at its defaults with branches shorter than a fifth of a true one collapsed, which a person could not
+know. The last has both, in five principal components.
 
 Run as ``python -m benchmarks.trees`` for the comparison (``--tables 48``), ``--right 20`` for how many of 20 seeds are
 right in each cell, ``--growth`` for time and memory against size, ``--real`` for cells.

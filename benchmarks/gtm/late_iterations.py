@@ -55,13 +55,13 @@ def fit(X: Any, **settings: Any) -> GTM:
 @contextmanager
 def switched(planned: bool = True, warm: bool = True) -> Iterator[None]:
     """Planning and the coarse warm-up as they come, or off."""
-    before = pruning._WORTH_IT, starts._WARM_UP_FROM
-    pruning._WORTH_IT = before[0] if planned else NEVER
+    before = pruning._PLAN_FROM, starts._WARM_UP_FROM
+    pruning._PLAN_FROM = before[0] if planned else NEVER
     starts._WARM_UP_FROM = before[1] if warm else NEVER
     try:
         yield
     finally:
-        pruning._WORTH_IT, starts._WARM_UP_FROM = before
+        pruning._PLAN_FROM, starts._WARM_UP_FROM = before
 
 
 @dataclass

@@ -46,7 +46,7 @@ plot.comparison_front(found)
 
 lowest = int(np.nanargmin(found.table["error"]))
 models = {
-    f"lowest error:\n{found.names[lowest]}": found.contestants[lowest].model.fit(data.X),
+    f"lowest error:\n{found.names[lowest]}": found.candidates[lowest].model.fit(data.X),
     f"recommended:\n{found.recommended.name}": found.recommended.model,
 }
 truth = data.surface.mesh().vertices

@@ -92,7 +92,7 @@ def test_cells_that_matter_are_as_good_as_all_points(name: str, table: str, monk
     apart = model.latent_.domain.difference(model.transform(rows, errors=errors), mean)
     assert np.quantile(np.abs(apart).max(axis=1), 0.98) < 0.02 * model.latent_.spacing
     model._model.surface.memory[0] = None
-    monkeypatch.setattr(refinement, "_MATTERS", 10.0)
+    monkeypatch.setattr(refinement, "_CELLS_WITHIN", 10.0)
     assert_allclose(model.latent_.domain.difference(model.transform(rows, errors=errors), mean), 0.0, atol=1e-8)
     assert_allclose(model.posterior_covariance(rows, errors=errors), covariance, rtol=1e-6, atol=1e-8)
     found = model.posterior_mode(rows, errors=errors)

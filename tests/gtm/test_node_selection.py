@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 @pytest.fixture
 def always(monkeypatch):
     """Plan even the smallest pass."""
-    monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", 0)
     monkeypatch.setattr(pruning, "_NODES_ONCE", 0)
 
 
@@ -233,7 +233,7 @@ def test_every_verb_is_the_dense_one(monkeypatch, always, verb, dtype, compiled)
         monkeypatch.setattr(pruning, name, 0 if compiled else 10**15)
     planned = getattr(model, verb)(X)
     assert bool(groups) == compiled
-    monkeypatch.setattr(pruning, "_WORTH_IT", 10**15)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", 10**15)
     dense = getattr(model, verb)(X)
     rtol = 1e-7 if dtype is np.float64 else 1e-5
     assert_allclose(planned, dense, rtol=rtol, atol=1e-6 if dtype is np.float64 else 2e-2)
@@ -246,12 +246,12 @@ def test_sparse_weights_of_a_plan_are_the_dense_ones(monkeypatch, always, compil
     monkeypatch.setattr(pruning, "_SWEEP_FROM", 0 if compiled else 10**15)
     monkeypatch.setattr(pruning, "_COMPILE_ONCE_FROM", 0 if compiled else 10**15)
     planned = model.responsibilities(X, threshold=1e-6).toarray()
-    monkeypatch.setattr(pruning, "_WORTH_IT", 10**15)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", 10**15)
     assert_allclose(planned, model.responsibilities(X, threshold=1e-6).toarray(), atol=1e-6)
 
 
 def test_a_single_pass_is_planned_where_nodes_are_many_whatever_the_threads(monkeypatch):
-    monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", 0)
     X = sheet()
     model = trained(X)
     rows, nodes = prepared(model, X)
@@ -280,10 +280,10 @@ def test_rows_times_nodes_decide_whether_a_pass_is_planned(monkeypatch):
             )
         return parts[0].near is not None
 
-    monkeypatch.setattr(pruning, "_WORTH_IT", n_pairs)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", n_pairs)
     assert planned(1)
     assert planned(2)
-    monkeypatch.setattr(pruning, "_WORTH_IT", n_pairs + 1)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", n_pairs + 1)
     assert not planned(1)
     assert not planned(2)
 
@@ -344,7 +344,7 @@ def test_a_single_pass_waits_for_the_compiler_only_where_it_is_long(monkeypatch,
 def test_training_by_plan_ends_where_dense_training_does(monkeypatch, sweep_from):
     X = sheet(4000)
     dense = trained(X, 40)
-    monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", 0)
     monkeypatch.setattr(pruning, "_SWEEP_FROM", sweep_from)
     planned = trained(X, 40)
     assert_allclose(planned.history_["objective"], dense.history_["objective"], rtol=1e-7)
@@ -413,7 +413,7 @@ def test_units_of_the_data_change_nothing(swept, monkeypatch, estimator, unit, s
     settings = {"nodes": 12, "basis": 4, "max_iter": 5, "tol": 0.0}
     monkeypatch.setattr(pruning, "_SWEEP_FROM", sweep_from)
     planned = estimator(**settings).fit(unit * sheet(400))
-    monkeypatch.setattr(pruning, "_WORTH_IT", 10**12)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", 10**12)
     dense = estimator(**settings).fit(unit * sheet(400))
     assert_allclose(planned.history_["objective"], dense.history_["objective"], rtol=1e-7)
     assert_allclose(planned.transform(unit * sheet(400)), dense.transform(unit * sheet(400)), atol=1e-6)
@@ -448,7 +448,7 @@ def test_a_bound_that_is_no_number_leaves_nothing_out():
 @pytest.mark.parametrize("plan_from", [0, 10**12])
 @pytest.mark.parametrize("threshold", [1e-6, 0.2])
 def test_sparse_responsibilities_are_the_large_ones(monkeypatch, plan_from, threshold):
-    monkeypatch.setattr(pruning, "_WORTH_IT", plan_from)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", plan_from)
     monkeypatch.setattr(pruning, "_NODES_ONCE", 0)
     X = sheet()
     model = trained(X)

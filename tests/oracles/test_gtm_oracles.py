@@ -150,7 +150,7 @@ def test_responsibilities_are_bayes_rule(space: str) -> None:
 
 @pytest.mark.parametrize("space", ["line", "grid", "points"])
 def test_posterior_moments_are_sums_over_points(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refinement, "_MATTERS", 10.0)  # all cells
+    monkeypatch.setattr(refinement, "_CELLS_WITHIN", 10.0)  # all cells
     X = toy()
     model = fitted(X, 4, space, regularization=0.1)
     definition = Definition(model, X, nodes=points(model))
@@ -169,7 +169,7 @@ def test_posterior_moments_are_sums_over_points(space: str, monkeypatch: pytest.
 def test_posterior_mean_on_closed_spaces_is_the_nearest_point_to_the_extrinsic_mean(
     space: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refinement, "_MATTERS", 10.0)  # all cells
+    monkeypatch.setattr(refinement, "_CELLS_WITHIN", 10.0)  # all cells
     X = toy()
     model = fitted(X, 6, space, regularization=0.1)
     places = points(model)

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 @pytest.fixture
 def always(monkeypatch):
     """Plan even the smallest pass."""
-    monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", 0)
     monkeypatch.setattr(pruning, "_NODES_ONCE", 0)
 
 
@@ -196,7 +196,7 @@ def test_a_planned_pass_loses_less_than_it_may(always, monkeypatch, settings, cr
 def test_a_fit_with_plans_is_the_fit_without(always, monkeypatch):
     X = sheet(noise=0.01)
     with_plans = trained(X, 15)
-    monkeypatch.setattr(pruning, "_WORTH_IT", np.inf)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", np.inf)
     without = trained(X, 15)
     assert_allclose(with_plans.history_["objective"], without.history_["objective"], rtol=1e-8)
     assert_allclose(with_plans.transform(X), without.transform(X), atol=1e-5)

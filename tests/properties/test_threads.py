@@ -28,7 +28,7 @@ _SMALL = {
 """Sizes below which work stays on one thread, so small that a few hundred rows are cut into many parts."""
 
 _PLANNED = {
-    "prinfold.gtm.node_selection._WORTH_IT": 0,
+    "prinfold.gtm.node_selection._PLAN_FROM": 0,
     "prinfold.gtm.node_selection._NODES_ONCE": 0,
     "prinfold.gtm.node_selection._USEFUL_SHARE": 1.1,
     "prinfold.gtm.node_selection._PROMISING_SHARE": 1.1,

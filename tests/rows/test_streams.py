@@ -254,7 +254,7 @@ def test_single_precision_stays_and_sums_agree():
 
 @pytest.mark.parametrize("age", [0, 3, 4, 9])
 def test_blocks_that_are_planned_lose_next_to_nothing(age, monkeypatch):
-    monkeypatch.setattr(pruning, "_WORTH_IT", 2**10)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", 2**10)
     monkeypatch.setattr(pruning, "_SWEEP_FROM", 2**10)
     X = sheet(1200)
     fitted = GTM(nodes=14, basis=5, max_iter=20, tol=0).fit(X)

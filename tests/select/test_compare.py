@@ -790,9 +790,9 @@ def test_endless_roughness_is_not_printed_as_a_number(found: Comparison) -> None
 
 
 def test_notebooks_show_it_as_a_table(found: Comparison) -> None:
-    everyone = (*found.contestants[:2], found.contestants[2]._replace(method="<b>&"))
+    everyone = (*found.candidates[:2], found.candidates[2]._replace(method="<b>&"))
     long = "ValueError: " + "x < y " * 40
-    other = replace(found, contestants=everyone, table={**found.table, "failure": ["", long, ""]})
+    other = replace(found, candidates=everyone, table={**found.table, "failure": ["", long, ""]})
     page = ET.fromstring(other._repr_html_())  # well formed, whatever methods are called
     lines = [["".join(cell.itertext()) for cell in row] for row in page.iter("tr")]
     printed = str(other).splitlines()

@@ -183,7 +183,7 @@ def _best_of_ours(found: Comparison) -> int | None:
 
     known = np.isfinite(found.table["criterion"])
     ranked = [found.chosen, *(int(i) for i in found.ranking() if known[i])]
-    return next((i for i in ranked if isinstance(found.contestants[i].model, PrincipalManifold)), None)
+    return next((i for i in ranked if isinstance(found.candidates[i].model, PrincipalManifold)), None)
 
 
 def _own_model(found: Comparison, own: int | None, X: Any, console: Console) -> Any:
@@ -198,7 +198,7 @@ def _own_model(found: Comparison, own: int | None, X: Any, console: Console) -> 
         return None
     console.note(f"{why}, so that the best of these is written: {_gap_in_words(found, own)}")
     with console.note_warnings(), console.working("Fitting the model to write"):
-        return fit_to_rows(found.contestants[own].model, X)
+        return fit_to_rows(found.candidates[own].model, X)
 
 
 def _gap_in_words(found: Comparison, own: int) -> str:
@@ -216,7 +216,7 @@ def _gap_in_words(found: Comparison, own: int) -> str:
 def _columns(found: Comparison) -> dict[str, Any]:
     columns: dict[str, Any] = {name: np.asarray(each) for name, each in found.table.items()}
     columns |= {name: np.asarray(found.table[name], dtype=object) for name in ("method", "settings", "failure")}
-    return columns | {"recommended": np.arange(len(found.contestants)) == found.chosen}
+    return columns | {"recommended": np.arange(len(found.candidates)) == found.chosen}
 
 
 def _draw(found: Comparison, path: Path) -> None:
@@ -246,7 +246,7 @@ def _next_step(found: Comparison, own: int | None, scaling: str, options: argpar
     """The command that fits the recommended model, or the best of prinfold's own."""
     if options.out is not None or own is None:
         return ""
-    one = found.contestants[own]
+    one = found.candidates[own]
     settings = {name: value for name, value in changed_settings(one.model).items() if name != "n_components"}
     words = ["fit", options.data, "--method", one.method.lower()]
     words += ["--dimensions", found.n_components] if "n_components" in one.model.get_params(deep=False) else []

@@ -16,7 +16,7 @@ from prinfold.geometry.curves import Cells, by_arc_length
 from prinfold.geometry.projection import Projection
 from prinfold.geometry.simplices import Soup
 from prinfold.latent import Branches
-from prinfold.latent.arc_length_curves import Strands
+from prinfold.latent.arc_length_curves import BranchCurves
 from prinfold.numerics.polylines import Feet, nearest_on_polyline
 
 _SAME_SHARE = 1e-12
@@ -34,7 +34,7 @@ _EVEN_SHARE = 1e-9
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ArcCurve(Strands):
+class ArcCurve(BranchCurves):
     """A smooth curve, open or closed: ``points`` and unit ``tangents`` (K, D) at even steps of its length.
 
     A coordinate z (n, 1) is the length travelled from its beginning, in units of the data. Beyond the ends of an open

@@ -275,11 +275,13 @@ def find_penalty(model: CurveModel, sample: WeightedRows, curve: ArcCurve, n_nod
             break
     spread, noise = float(np.sqrt(sample.square / sample.total)), float(np.sqrt(state.variance))
     if ring.closed and curve.length > WOUND_RATIO * first and winds(curve.vertices, True, noise, spread):
-        return _hold_ring(replace(model, penalty=first), sample, ring, n_nodes)
+        return _penalty_that_keeps_length(replace(model, penalty=first), sample, ring, n_nodes)
     return model, curve
 
 
-def _hold_ring(model: CurveModel, sample: WeightedRows, ring: ArcCurve, n_nodes: int) -> tuple[CurveModel, ArcCurve]:
+def _penalty_that_keeps_length(
+    model: CurveModel, sample: WeightedRows, ring: ArcCurve, n_nodes: int
+) -> tuple[CurveModel, ArcCurve]:
     """The model with the least of penalties, each twice the one before, with which a ring stays as long as it is."""
     for _ in range(_MOST_DOUBLINGS):
         model = replace(model, penalty=2.0 * model.penalty)

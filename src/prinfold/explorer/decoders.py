@@ -24,7 +24,7 @@ from prinfold.exceptions import Advice, Message, UnsupportedInputError
 from prinfold.explorer.sampling import sample_map, sentence
 from prinfold.gtm.mixed.exponential_families import KINDS
 from prinfold.latent import Cloud, LatentSpace
-from prinfold.latent.arc_length_curves import Strands
+from prinfold.latent.arc_length_curves import BranchCurves
 from prinfold.latent.drawing import KernelContour
 from prinfold.methods import method_of
 from prinfold.plot.inputs import drawing_of
@@ -156,7 +156,7 @@ def _curve(curve: ArcCurve, model: Any) -> Spec:
     return _strands(curve, model.offset_)
 
 
-def _strands(strands: Strands, offset: FloatArray) -> Spec:
+def _strands(strands: BranchCurves, offset: FloatArray) -> Spec:
     latent = strands.latent
     parts = ("low", latent.domain.low), ("high", latent.domain.high), ("steps", latent.steps)
     counts = ("cells", latent.cells), ("first", latent.first), ("counts", latent.counts)

@@ -1,4 +1,4 @@
-"""Passes over the rows of a table: some rows at a time, with the nodes that matter to them, to sums or to a taker."""
+"""Passes over the rows of a table: some rows at a time, with the nodes that matter to them, for sums or a callback."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Pass:
         """Rows as the noise wants them."""
         return self.noise.load(self.rows.block(chosen), self.rows.block_errors(chosen))
 
-    def _loaded(self, chosen: Selection) -> Any:
-        """The same for those who change nothing; a table of one block is made ready once for all passes."""
+    def _load_once(self, chosen: Selection) -> Any:
+        """Rows as the noise wants them, to be read only; a table of one block is loaded once for all passes."""
         if isinstance(chosen, slice) and chosen == slice(0, self.rows.n_rows):
             return self.rows.get_or_make(self.noise, lambda: self.load(chosen))
         return self.load(chosen)
 
-    def _loaded_batch(self, chosen: Selection) -> Any:
+    def _load_batch(self, chosen: Selection) -> Any:
         """The same as ``load``; by compiled code where there is some, which other threads need not wait for."""
         if self.can.load_chosen is not None and self.rows.plain and not isinstance(chosen, slice):
             return self.can.load_chosen(self.rows, chosen)
@@ -45,7 +45,7 @@ class Pass:
 
     def posterior(self, part: Part) -> tuple[Any, Posterior]:
         """Rows as the noise wants them, and their responsibilities by (3.7), up to the division by the sum."""
-        loaded = self._loaded(part.rows)
+        loaded = self._load_once(part.rows)
         n_nodes = len(self.nodes.centers)
         work = self._room(self.nodes.n_layers, len(loaded), n_nodes if part.near is None else len(part.near))
         total, log_sum = self._weigh(loaded, part.near, work)
@@ -93,7 +93,7 @@ class Summer(Pass):
     def add(self, part: Part | RowBatch) -> None:
         if isinstance(part, RowBatch):
             assert self.compiled is not None
-            loaded, weight = self._loaded_batch(part.rows), self.rows.block_weight(part.rows)
+            loaded, weight = self._load_batch(part.rows), self.rows.block_weight(part.rows)
             self.compiled.add_groups(loaded, weight, (part.cuts, part.near, part.near_cuts))
             return
         loaded, posterior = self.posterior(part)
@@ -125,7 +125,7 @@ class Visitor(Pass):
 
     def _hand_over(self, batch: RowBatch) -> None:
         """Group by group, of what was weighed together."""
-        loaded, groups = self._loaded_batch(batch.rows), (batch.cuts, batch.near, batch.near_cuts)
+        loaded, groups = self._load_batch(batch.rows), (batch.cuts, batch.near, batch.near_cuts)
         weights, total, log_sum = self._group_weights(loaded, groups)
         log_likelihood, end = log_sum - np.log(len(self.nodes.centers)), 0
         for some, (a, b) in zip(pairwise(batch.cuts), pairwise(batch.near_cuts), strict=True):

@@ -26,7 +26,7 @@ from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.gtm.recipe import FittedMap, Loop, MakeNoise, Recipe, Run, TrainingJob
 from prinfold.gtm.starts.first_parameters import (
     STARTS,
-    Contest,
+    BestStart,
     InterruptedStart,
     Start,
     given_start,
@@ -35,7 +35,7 @@ from prinfold.gtm.starts.first_parameters import (
 )
 from prinfold.gtm.trainers.blockwise import with_final_pass
 from prinfold.gtm.trainers.trainers import BATCH, Trainer
-from prinfold.gtm.warnings import CLOSE, MapOnRows, about_size, is_troubled, node_folds, warn_all
+from prinfold.gtm.warnings import CLOSE, MapOnRows, about_size, is_folded_or_many_peaked, node_folds, warn_all
 from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.rows import FEWEST_BLOCK_ROWS, Rows, as_rows, cut_for
@@ -116,7 +116,7 @@ def choose_start(init: Any, *, open_basis: bool = False) -> dict[str, Any]:
         return {"start": partial(given_start, init)}
     if init != "auto":
         return {"start": STARTS.get(init, pca_start)}  # a member may have a start of its own, and begin with that
-    contest = Contest()
+    contest = BestStart()
     steps = (contest.enough_functions,) if open_basis else ()
     return {"start": contest, "second_start": contest.runner_up, "basis_steps": steps}
 
@@ -309,13 +309,15 @@ def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second
     small = rows.at_hand and rows.n_rows * job.model.surface.latent.n_nodes < _TRIED_TWICE_BELOW
     if second is None or not small or first.outcome.reason is StopReason.INTERRUPTED:
         return first
-    if not is_troubled(on_rows(recipe, first, rows)):
+    if not is_folded_or_many_peaked(on_rows(recipe, first, rows)):
         return first
     again = replace(recipe, start=second)
     other = train_map(again, job, again.begin(again, job), partial(run, callbacks=False))
     # Better is what is likelier, or nearly as likely and not troubled.
     gain = other.outcome.history["objective"][-1] - first.outcome.history["objective"][-1]
-    return other if gain > 0 or (gain > -CLOSE and not is_troubled(on_rows(recipe, other, rows))) else first
+    return (
+        other if gain > 0 or (gain > -CLOSE and not is_folded_or_many_peaked(on_rows(recipe, other, rows))) else first
+    )
 
 
 def on_rows(recipe: Recipe, fitted: FittedMap, rows: Rows) -> MapOnRows:

@@ -43,7 +43,7 @@ _FIRST_STRIDE = np.log(1.4)
 """Steps in which shorter length scales are tried at the start."""
 
 _VARIANCE_STRIDE = np.log(30.0)
-_SAME = 0.005
+_LEAST_LOG_CHANGE = 0.005
 """Changes of both logarithms below this are none."""
 
 _LONGEST = 4.0
@@ -275,7 +275,7 @@ class TunedModel:
         length, variance = _length(tuned.model), _variance(tuned.model, tuned.parameters)
         best = search.best_length() if self.open_length else search.at(np.log(length))
         change = abs(np.log(best.length / length)), abs(np.log(best.variance / variance))
-        return None if max(change) < _SAME else self._carry_over(tuned, best)
+        return None if max(change) < _LEAST_LOG_CHANGE else self._carry_over(tuned, best)
 
     def _search(self, tuned: TunedState) -> _Search:
         model, parameters = tuned.model, tuned.parameters
@@ -368,7 +368,11 @@ class _Search:
         high = min(now + _VARIANCE_STRIDE, unit + np.log(_VARIANCES[1]))
         if not low < high:
             return float(np.exp(now))
-        return float(np.exp(golden_section_maximum(lambda x: found.log_evidence(np.exp(x)), low, high, 0.1 * _SAME)[0]))
+        return float(
+            np.exp(
+                golden_section_maximum(lambda x: found.log_evidence(np.exp(x)), low, high, 0.1 * _LEAST_LOG_CHANGE)[0]
+            )
+        )
 
 
 def _length(model: GTMModel) -> float:

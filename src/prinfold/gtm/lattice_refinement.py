@@ -40,10 +40,10 @@ from prinfold.latent.base import NO_RESULTANT
 from prinfold.latent.subdivision import EvenParts, Subdivision
 from prinfold.rows.rows import Rows, Selection, blas_on_one_thread, cut_for
 
-_WIDE = 2.0
+_MOST_POINT_SPACING = 2.0
 """Noise deviations between neighbouring points: any wider and their mean would be felt to lie on one of them."""
 
-_COARSE = 6.0
+_MOST_COARSE_CELL = 6.0
 """Noise deviations that a cell may be wide before a coarser lattice would need more points than it saves nodes."""
 
 _MOST_POINTS = {1: 16, 2: 8, 3: 4}
@@ -53,13 +53,13 @@ _MOST_POINTS_BEYOND = 2
 _QUANTILE = 0.75
 """Share of nodes about which points are near enough to each other; the widest cells bridge gaps between rows."""
 
-_MATTERS = 2.75
+_CELLS_WITHIN = 2.75
 """Noise deviations e within which cells matter: what lies beyond holds some thousandths of the weight."""
 
 _FARTHEST = 58.0
 """Nats below a row's sum of weights; farther down weights are not told apart."""
 
-_PLANNED = 26.0
+_PLANNED_NATS = 26.0
 """Nats down to which a planned pass knows the nodes."""
 
 _PROBED_AT_ONCE = 64
@@ -72,7 +72,7 @@ _THIN_FROM_NODES, _FEWEST_ALONG_AXIS = 1500, 8
 """Nodes from which narrow cells are joined, and along an axis that keeps all of its own. Their points come to the same,
 and are found faster."""
 
-_EVEN = 1.75
+_EVEN_POINT_SPACING = 1.75
 """Noise deviations between points all over the space. None lies on a node, so that the parts at the edges err most."""
 
 _FEW_POINTS = 1500
@@ -158,7 +158,7 @@ class Refinement:
     @cached_property
     def least(self) -> FloatArray:
         """(K,) the share of a row's weights from which a cell matters to it."""
-        nats = 0.5 * np.square(_MATTERS + 0.5 * np.linalg.norm(self.widths, axis=1))
+        nats = 0.5 * np.square(_CELLS_WITHIN + 0.5 * np.linalg.norm(self.widths, axis=1))
         # The largest share is 1/K at least, and no row is left without a cell.
         return np.asarray(np.minimum(np.exp(-np.minimum(nats, _FARTHEST)), 0.5 / len(nats)))
 
@@ -191,7 +191,7 @@ def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | Every
 def _refined(surface: BasisMap, noise: AnyNoise, parameters: Parameters) -> Refinement | EveryPoint | None:
     lattice = cast(Lattice, surface.latent)
     wide = np.quantile(cell_widths(surface, noise, parameters), _QUANTILE, axis=0)
-    enough = _WIDE if lattice.n_nodes <= _THIN_FROM_NODES else 0.5 * _WIDE
+    enough = _MOST_POINT_SPACING if lattice.n_nodes <= _THIN_FROM_NODES else 0.5 * _MOST_POINT_SPACING
     if (wide <= enough).all():
         return None
     if lattice.n_nodes <= _THIN_FROM_NODES and prod(parts := part_counts(lattice, wide)) <= _FEW_POINTS:
@@ -257,11 +257,11 @@ def finer_space(model: GTMModel, parameters: Parameters, mass: FloatArray) -> La
     widths = _medians(cell_widths(model.surface, model.noise, parameters), mass)
     if isinstance(latent, Sphere):
         n_nodes = min(4 * latent.n, _MOST_NODES)
-        return Sphere(n_nodes) if widths.max() > _WIDE and n_nodes > latent.n else None
+        return Sphere(n_nodes) if widths.max() > _MOST_POINT_SPACING and n_nodes > latent.n else None
     lattice = cast(Lattice, latent)
     shape, n_nodes = list(lattice.shape), lattice.n_nodes
     for q in np.argsort(-widths):
-        if widths[q] > _WIDE and 2 * n_nodes <= _MOST_NODES:
+        if widths[q] > _MOST_POINT_SPACING and 2 * n_nodes <= _MOST_NODES:
             shape[q], n_nodes = 2 * shape[q], 2 * n_nodes
     return None if n_nodes == lattice.n_nodes else Lattice(tuple(shape), lattice.periodic)
 
@@ -277,13 +277,13 @@ def _medians(values: FloatArray, weight: FloatArray) -> FloatArray:
 def point_counts(latent: Lattice, widths: FloatArray) -> tuple[int, ...]:
     """Points along each axis of cells that are so many noise deviations wide."""
     most = _MOST_POINTS.get(latent.dimension, _MOST_POINTS_BEYOND)
-    return tuple(ceil(min(max(w / _WIDE, 1.0), most)) for w in widths)
+    return tuple(ceil(min(max(w / _MOST_POINT_SPACING, 1.0), most)) for w in widths)
 
 
 def part_counts(latent: Lattice, widths: FloatArray) -> tuple[int, ...]:
     """Parts along each axis of a lattice whose cells are so many noise deviations wide; as many as nodes at least."""
     most = np.multiply(latent.shape, point_counts(latent, np.full(latent.dimension, np.inf)))
-    share = np.maximum(widths / _EVEN, 1.0)
+    share = np.maximum(widths / _EVEN_POINT_SPACING, 1.0)
     share = np.where(latent.periodic, np.ceil(share), share)  # a seam that moves by nodes moves nothing else
     wanted = np.multiply(latent.shape, share)
     return tuple(int(n) for n in np.ceil(np.minimum(wanted, most)))
@@ -293,7 +293,7 @@ def _thin_lattice(lattice: Lattice, widths: FloatArray) -> Lattice:
     """A lattice of fewer and wider cells where those of a large one are narrow: it is their points that count."""
     if lattice.n_nodes <= _THIN_FROM_NODES:
         return lattice
-    halved = np.greater_equal(lattice.shape, 2 * _FEWEST_ALONG_AXIS) & (2 * widths <= _COARSE)
+    halved = np.greater_equal(lattice.shape, 2 * _FEWEST_ALONG_AXIS) & (2 * widths <= _MOST_COARSE_CELL)
     shape = [(n + 1) // 2 if half else n for n, half in zip(lattice.shape, halved, strict=True)]
     return Lattice(tuple(shape), lattice.periodic)
 
@@ -320,12 +320,12 @@ def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callabl
             take(some, _pieces(row, cell, paired(loaded, row, cell), len(posterior.total)))
             return
         block, errors = rows.block(some), rows.block_errors(some)  # in order: a table may lie on a disk
-        for part, own in _alike(refined, row, cell, len(posterior.total)):
+        for part, own in _group_by_cells(refined, row, cell, len(posterior.total)):
             again = refined.noise.load(block[part], None if errors is None else errors[part])
             take(_of(some, part), _weigh_pieces(refined, points, again, own, rows.table.dtype))
 
     coarse = replace(model, surface=refined.coarse)
-    if np.quantile(refined.least, 1 - _QUANTILE) >= np.exp(-_PLANNED):
+    if np.quantile(refined.least, 1 - _QUANTILE) >= np.exp(-_PLANNED_NATS):
         visit_each(coarse, rows, refined.parameters, refine)
         return
     state = refined.noise.at_nodes(refined.coarse, refined.parameters, rows.table.dtype.type)
@@ -341,7 +341,9 @@ def _pairs_above_share(posterior: Posterior, least: FloatArray) -> tuple[IntArra
     return row[matters], node[matters]
 
 
-def _alike(refined: Refinement, row: IntArray, cell: IntArray, n_rows: int) -> list[tuple[IntArray, BoolArray]]:
+def _group_by_cells(
+    refined: Refinement, row: IntArray, cell: IntArray, n_rows: int
+) -> list[tuple[IntArray, BoolArray]]:
     """Rows that lie close together in latent space, and (n, K) which cells each keeps: few hold all that matters."""
     kept = np.zeros((n_rows, refined.latent.lattice.n_nodes), dtype=bool)
     kept[row, cell] = True

@@ -29,7 +29,7 @@ from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block
 LOST = 1e-9
 """Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
 
-_WORTH_IT = 2**22
+_PLAN_FROM = 2**22
 """Rows × nodes from which a pass is worth planning."""
 
 _SWEEP_FROM = 2**24
@@ -59,7 +59,7 @@ _MOST_BATCHES, _MOST_BATCH_ROWS = 256, 8192
 """A call for each batch is made by the interpreter, for which threads wait: of many rows there are as many batches as
 a large machine has work for, and of very many rows as many as do not fill its caches."""
 
-_BESIDE = 0.005
+_SCATTER_LEFT_OUT = 0.005
 _MOST_AXES = 16
 """Axes within which the nodes lie but for this share of their scatter; more of them would not tighten a bound."""
 
@@ -223,7 +223,7 @@ def plan(
 
 def _bound_for(noise: AnyNoise, rows: Rows, n_pairs: int) -> Bound | None:
     """The bound to go by; None where it leaves out little, or rows cannot be picked without reading them all."""
-    return noise.capabilities.bound if n_pairs >= _WORTH_IT and not isinstance(rows.table, np.memmap) else None
+    return noise.capabilities.bound if n_pairs >= _PLAN_FROM and not isinstance(rows.table, np.memmap) else None
 
 
 def plan_once(
@@ -368,7 +368,7 @@ def _axes_of(points: FloatArray, fine: bool) -> FloatArray:
     Where rows are known by radii alone, half of all columns are too many: radii within and beside them gain nothing.
     """
     some, D = points[:: max(1, len(points) // 256)], points.shape[1]
-    return leading_axes(some, _BESIDE, min(_MOST_AXES, D if fine else D // 2))
+    return leading_axes(some, _SCATTER_LEFT_OUT, min(_MOST_AXES, D if fine else D // 2))
 
 
 def _anchors(surface: BasisMap, weights: FloatArray, n_rows: int, fine: bool) -> FloatArray:

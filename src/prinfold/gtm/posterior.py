@@ -58,10 +58,10 @@ def sparse_responsibilities(model: GTMModel, rows: Rows, parameters: Parameters,
         found.append((some, large.sum(axis=1), column, weight[large]))
 
     model.visit(rows, parameters, collect)
-    return _joined(found, (rows.n_rows, model.surface.latent.n_nodes), rows.table.dtype)
+    return _sparse_rows(found, (rows.n_rows, model.surface.latent.n_nodes), rows.table.dtype)
 
 
-def _joined(
+def _sparse_rows(
     found: list[tuple[Selection, IntArray, IntArray, FloatArray]], shape: tuple[int, int], dtype: Any
 ) -> csr_matrix:
     """One sparse matrix of rows, how many entries each has, their columns and values; ``found`` is used up.
@@ -83,12 +83,12 @@ def _joined(
 
 def posterior_mean(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q) mean of the posterior over latent space, between the nodes where these lie far apart."""
-    return _placed(model, rows, parameters, _mean, Pieces.mean, (model.surface.latent.n_columns,))
+    return _posterior_places(model, rows, parameters, _mean, Pieces.mean, (model.surface.latent.n_columns,))
 
 
 def posterior_mode(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q) the node with the largest responsibility, or the point between nodes where these lie far apart."""
-    return _placed(model, rows, parameters, _mode, Pieces.mode, (model.surface.latent.n_columns,))
+    return _posterior_places(model, rows, parameters, _mode, Pieces.mode, (model.surface.latent.n_columns,))
 
 
 def heaviest_nodes(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
@@ -105,13 +105,13 @@ def heaviest_nodes(model: GTMModel, rows: Rows, parameters: Parameters) -> Float
 def posterior_covariance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q, Q) spread of the posterior about its mean, between the nodes where these lie far apart."""
     n_columns = model.surface.latent.n_columns
-    return _placed(model, rows, parameters, _covariance, Pieces.covariance, (n_columns, n_columns))
+    return _posterior_places(model, rows, parameters, _covariance, Pieces.covariance, (n_columns, n_columns))
 
 
 def mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n,) distance along latent space from posterior mean to posterior mode: large for several modes (3.3)."""
     apart: Callable[[Pieces, Subdivision], FloatArray] = lambda p, fine: fine.distance(p.mean(fine), p.mode(fine))  # noqa: E731
-    return _placed(model, rows, parameters, _mode_distance, apart, ())
+    return _posterior_places(model, rows, parameters, _mode_distance, apart, ())
 
 
 def row_scales(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
@@ -178,7 +178,7 @@ def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Gener
     return nodes.draw(node, rng), node
 
 
-def _placed(
+def _posterior_places(
     model: GTMModel,
     rows: Rows,
     parameters: Parameters,

@@ -182,7 +182,7 @@ def about_fit(fitted: Any, found: MapOnRows) -> Iterator[Words]:
 # ------------------------------------------------------------------------------------------------- troubled maps
 
 
-def is_troubled(found: MapOnRows) -> bool:
+def is_folded_or_many_peaked(found: MapOnRows) -> bool:
     """Whether much of the data lies on folds, or many rows could be in several places.
 
     Columns that the noise tells apart have its units, so that those of the data do not decide.

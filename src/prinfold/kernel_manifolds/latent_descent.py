@@ -175,10 +175,10 @@ class LatentDescent:
     measured: Measure | None = None
 
     def begin(self, P: FloatArray) -> LatentState:
-        return self._fetch_lost(self.descent.begin(P, self._evaluate), 0)
+        return self._move_isolated_points_back(self.descent.begin(P, self._evaluate), 0)
 
     def step(self, place: LatentState) -> LatentState:
-        return self._fetch_lost(self.descent.step(place.state, self._evaluate), place.rounds)
+        return self._move_isolated_points_back(self.descent.step(place.state, self._evaluate), place.rounds)
 
     def measure(self, place: LatentState) -> dict[str, float]:
         """``objective`` is minus the share of the variance that is not predicted, so that it has no units."""
@@ -192,7 +192,7 @@ class LatentDescent:
         evaluation = self.problem.regression.gradient(self.parameters.latent(P), self.term)
         return evaluation._replace(gradient=self.parameters.pull(np.asarray(evaluation.gradient)))
 
-    def _fetch_lost(self, state: DescentState[Any], rounds: int) -> LatentState:
+    def _move_isolated_points_back(self, state: DescentState[Any], rounds: int) -> LatentState:
         """The state with latent points that lost all neighbours fetched back, as often as that is allowed."""
         lost, reach = state.evaluation.empty, self.problem.regression.profile.reach
         if len(lost) == 1 or reach == inf or not lost.any():

@@ -19,7 +19,7 @@ _BLOCK_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Strands:
+class BranchCurves:
     """One curve for each of the branches of ``latent``, with ``points`` and unit ``tangents`` (K, D) at its nodes."""
 
     latent: Branches

@@ -112,7 +112,7 @@ class LatentSpace(ABC):
 
     @property
     def widest_spacing(self) -> float:
-        """The same along the axis where it is largest."""
+        """Largest spacing of nodes over the axes."""
         return max((axis.spacing for axis in self.axes if axis.n_nodes > 1), default=self.spacing)
 
     @property

@@ -72,7 +72,7 @@ class Descent(Protocol):
 # ------------------------------------------------------------------------------------------------------ RPROP
 
 
-class Pace(NamedTuple):
+class RpropState(NamedTuple):
     """Length of the last move of each coordinate, and the gradient before it, nil where the coordinate waited."""
 
     length: FloatArray
@@ -103,7 +103,7 @@ class Rprop:
 
     def begin(self, x: FloatArray, evaluate: Evaluate[E]) -> DescentState[E]:
         x, evaluation = _evaluate_start(x, evaluate)
-        return DescentState(x, evaluation, Pace(np.full_like(x, self.first), np.zeros_like(x)))
+        return DescentState(x, evaluation, RpropState(np.full_like(x, self.first), np.zeros_like(x)))
 
     def step(self, state: DescentState[E], evaluate: Evaluate[E]) -> DescentState[E]:
         gradient, (length, before) = state.evaluation.gradient, state.memory
@@ -119,7 +119,7 @@ class Rprop:
             x = state.x - np.sign(going) * length
             evaluation = evaluate(x)
             if _is_finite(evaluation):
-                return DescentState(x, evaluation, Pace(length, going))
+                return DescentState(x, evaluation, RpropState(length, going))
             length = np.maximum(self.shrink * length, self.smallest)
         return replace(state, settled=True)
 

@@ -44,7 +44,7 @@ class DaskPartitions:
                     yield found
 
     def look_at_each(self, work: Callable[[Any], T]) -> list[T]:
-        """What work finds of each partition, computed where it lies."""
+        """Results of ``work`` on each partition, computed where it lies."""
         from dask import delayed
 
         task, given = delayed(_call, pure=False), delayed(work, pure=False, traverse=False)

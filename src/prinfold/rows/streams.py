@@ -116,7 +116,7 @@ def _most_in_sample(row_bytes: int) -> int:
 
 @dataclass(frozen=True)
 class BlockFindings:
-    """What is found of some rows as they were read, in the order of the source; neighbours add up.
+    """Counts, sums and extremes of some rows as they were read, in the order of the source; neighbours add up.
 
     ``unseen`` holds how many rows have no value, and the number of the first of them.
     """
@@ -152,7 +152,7 @@ class BlockReader:
     accept_missing: bool
 
     def look(self, rows: Numbers, first_row: int) -> tuple[BlockFindings, Numbers]:
-        """What is found of a block that begins with that row of the source, and the rows of it that count."""
+        """Findings of a block that begins with that row of the source, and the rows of it that count."""
         low, high = extremes(rows.table, self.names, first_row, accept_missing=self.accept_missing)
         gaps = bool(np.isnan(rows.table.min()))
         nothing = np.flatnonzero(np.isnan(rows.table).all(axis=1)) if gaps else np.empty(0, dtype=np.intp)
@@ -239,7 +239,7 @@ def survey_partitions(
     most = _most_in_sample(blocks.row_bytes)
     rng = make_rng() if n_rows > most else None
     look = _PartitionLook(BlockReader(blocks.names, accept_missing), rng, most, ends - counts)
-    found: _Surveyed = blocks.sum_numbered_partitions(look)
+    found: _PartitionSummary = blocks.sum_numbered_partitions(look)
     return _checked(Survey(blocks, found.found, n_rows, found.rows))
 
 
@@ -249,18 +249,18 @@ def _count_rows(block: Numbers) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class _Surveyed:
-    """What is found of some partitions, and their part of the sample, with the numbers drawn for its rows."""
+class _PartitionSummary:
+    """Findings of some partitions, and their part of the sample, with the numbers drawn for its rows."""
 
     found: BlockFindings
     rows: Numbers
     draws: FloatArray | None
     most: int
 
-    def __add__(self, other: _Surveyed) -> _Surveyed:
+    def __add__(self, other: _PartitionSummary) -> _PartitionSummary:
         rows = Numbers.join([self.rows, other.rows])
         draws = None if self.draws is None or other.draws is None else np.concatenate([self.draws, other.draws])
-        return _Surveyed(self.found + other.found, *_smallest(rows, draws, self.most), self.most)
+        return _PartitionSummary(self.found + other.found, *_smallest(rows, draws, self.most), self.most)
 
 
 def _smallest(rows: Numbers, draws: FloatArray | None, most: int) -> tuple[Numbers, FloatArray | None]:
@@ -280,11 +280,11 @@ class _PartitionLook:
     most: int
     first: IntArray
 
-    def __call__(self, numbered: tuple[int, Numbers]) -> _Surveyed:
+    def __call__(self, numbered: tuple[int, Numbers]) -> _PartitionSummary:
         i, block = numbered
         found, kept = self.reader.look(block, int(self.first[i, 0]))
         draws = None if self.rng is None else _draws_from(self.rng, int(self.first[i, 1]), len(kept.table))
-        return _Surveyed(found, *_smallest(kept, draws, self.most), self.most)
+        return _PartitionSummary(found, *_smallest(kept, draws, self.most), self.most)
 
 
 def _draws_from(rng: np.random.Generator, start: int, n: int) -> FloatArray:

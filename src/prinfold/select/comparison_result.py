@@ -51,7 +51,7 @@ class Comparison:
 
     Parameters
     ----------
-    contestants : tuple of Candidate
+    candidates : tuple of Candidate
         Method, settings and unfitted model of each of the C rows.
     table : dict of columns of length C
         ``method`` and ``settings``; ``error``, the mean squared distance of rows held out from the surface, and its
@@ -82,7 +82,7 @@ class Comparison:
         What the whole comparison took.
     """
 
-    contestants: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...]
     table: dict[str, Any]
     criterion: str
     chosen: int
@@ -96,7 +96,7 @@ class Comparison:
     @property
     def recommended(self) -> Recommended:
         """Name and fitted model of the one recommended."""
-        one = self.contestants[self.chosen]
+        one = self.candidates[self.chosen]
         return Recommended(one.method, one.settings, self.model)
 
     @property
@@ -107,7 +107,7 @@ class Comparison:
     @property
     def names(self) -> tuple[str, ...]:
         """Method and settings of each row."""
-        return tuple(one.name for one in self.contestants)
+        return tuple(one.name for one in self.candidates)
 
     def ranking(self) -> IntArray:
         """Rows from the best by the criterion to the worst; those without numbers come last, in their own order."""
@@ -126,7 +126,7 @@ class Comparison:
         DataFrame
         """
         columns = {name: list(column) for name, column in self.table.items()}
-        picked = [i == self.chosen for i in range(len(self.contestants))]
+        picked = [i == self.chosen for i in range(len(self.candidates))]
         return nw.from_dict({**columns, "recommended": picked}, backend=backend).to_native()
 
     def __str__(self) -> str:
@@ -170,7 +170,7 @@ class Comparison:
         )
 
     def _caption(self) -> str:
-        n = len(self.contestants)
+        n = len(self.candidates)
         surfaces = "1 surface" if n == 1 else f"{n} surfaces"
         return f"{surfaces} of dimension {self.n_components}, by their {self.criterion} criterion"
 

@@ -22,7 +22,7 @@ from prinfold._typing import FloatArray
 from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import Advice, Message
-from prinfold.latent.arc_length_curves import Strands
+from prinfold.latent.arc_length_curves import BranchCurves
 from prinfold.numerics.distances import squared_distances
 from prinfold.trees.noise import RowsInFrame
 
@@ -55,7 +55,7 @@ class FittedTree(NamedTuple):
     """A tree among its rows: the graph, its branches and the rows in their components, noise and bandwidth."""
 
     graph: RidgeGraph
-    strands: Strands
+    strands: BranchCurves
     inside: RowsInFrame
     weight: FloatArray
     noise: float

@@ -26,7 +26,7 @@ from prinfold.files.kinds import Kinds, number, numbers, part, text
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
-from prinfold.latent.arc_length_curves import Strands
+from prinfold.latent.arc_length_curves import BranchCurves
 from prinfold.latent.branch_graph import BranchGraph
 from prinfold.loops import Listeners, Outcome, run_fixed_point
 from prinfold.trees.diagnosis import FittedTree, doubt
@@ -375,10 +375,10 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         return ColumnSpan(self.components_.T, self.offset_)
 
     @property
-    def _inside(self) -> Strands:
+    def _inside(self) -> BranchCurves:
         """The branches in the coordinates of the components that they lie in."""
         frame = self.components_.T
-        return Strands(self.graph_.latent, self._span.inside(self.graph_.points), self.graph_.tangents @ frame)
+        return BranchCurves(self.graph_.latent, self._span.inside(self.graph_.points), self.graph_.tangents @ frame)
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
         return self._nearest(table).latent.astype(table.dtype, copy=False)

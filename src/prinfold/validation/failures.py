@@ -207,7 +207,7 @@ def _numbers(answer: Any) -> Iterator[Any]:
 
 
 def _parts(answer: Any) -> Iterable[Any]:
-    """What an answer holds: entries of a tuple, list or mapping, fields of a dataclass."""
+    """Parts of an answer: entries of a tuple, list or mapping, fields of a dataclass."""
     if isinstance(answer, tuple | list):
         return answer
     if isinstance(answer, Mapping):

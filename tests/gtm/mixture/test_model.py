@@ -219,7 +219,7 @@ def test_sums_that_leave_out_nodes_and_rows_are_those_of_all(monkeypatch: pytest
         seen.append(sum(part.n_entries(len(nodes.centers)) for part in parts))
         return sum_parts(model, rows, nodes, parts)
 
-    monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    monkeypatch.setattr(pruning, "_PLAN_FROM", 0)
     monkeypatch.setattr(pruning, "_USEFUL_SHARE", 1.0)
     monkeypatch.setattr(gtm, "sum_parts", counted)
     planned, hints = e_step(fixed, rows, parameters, [Hint(), Hint()])

@@ -18,7 +18,7 @@ from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.penalties import ConstantPenalty
 from prinfold.gtm.starts import first_parameters as starts
 from prinfold.gtm.starts import trials as start_trials
-from prinfold.gtm.starts.first_parameters import STARTS, contenders, furthest_start, pca_start
+from prinfold.gtm.starts.first_parameters import STARTS, furthest_start, pca_start, ranked_starts
 from prinfold.gtm.starts.loop_placements import cycle_placements
 from prinfold.gtm.starts.trials import Trial
 from prinfold.latent import LatentSpace, Sphere, circle, cylinder, grid, torus
@@ -97,7 +97,7 @@ def test_the_plane_is_kept_as_it_is_where_it_does_as_well() -> None:
 def test_without_angles_no_loops_are_looked_for(latent: LatentSpace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starts, "_cycle_fits", lambda *given: pytest.fail("loops on a space without angles"))
     X = datasets.make_knot(120, rng=0).X
-    assert contenders(plain_model(latent, 4), as_rows(X, X.mean(axis=0)))
+    assert ranked_starts(plain_model(latent, 4), as_rows(X, X.mean(axis=0)))
 
 
 def test_cycles_need_angles() -> None:

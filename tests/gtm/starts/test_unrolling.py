@@ -150,7 +150,7 @@ def test_weights_are_repeats() -> None:
 
 def contenders_of(X: np.ndarray, model: GTM) -> list[Parameters]:
     job = assemble(model._recipe(), X)
-    return starts.contenders(job.model, job.rows)
+    return starts.ranked_starts(job.model, job.rows)
 
 
 def test_another_start_is_tried_before_a_map_is_called_folded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_another_start_is_tried_before_a_map_is_called_folded(monkeypatch: pytes
     right = contenders_of(X, GTM())[0]
     job = assemble(GTM()._recipe(), X)
     wrong = starts.pca_start(job.model, job.rows, np.random.default_rng(0))
-    monkeypatch.setattr(starts, "contenders", lambda *_: [wrong, right])
+    monkeypatch.setattr(starts, "ranked_starts", lambda *_: [wrong, right])
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrinfoldWarning)
         model = GTM().fit(X)
@@ -186,7 +186,7 @@ def test_where_no_start_helps_the_warning_is_given_and_the_better_map_kept(monke
     X, _ = s_curve(600, 0.05, 0)
     job = assemble(GTM()._recipe(), X)
     wrong = starts.pca_start(job.model, job.rows, np.random.default_rng(0))
-    monkeypatch.setattr(starts, "contenders", lambda *_: [wrong, wrong])
+    monkeypatch.setattr(starts, "ranked_starts", lambda *_: [wrong, wrong])
     with pytest.warns((FoldWarning, MultimodalWarning)):
         found = GTM().fit(X)
     with pytest.warns((FoldWarning, MultimodalWarning)):
@@ -224,7 +224,7 @@ def test_a_start_whose_trial_ends_in_no_number_is_left_out_and_the_plane_is_alwa
         return SimpleNamespace(objective=np.nan) if next(begun) in failing else trial
 
     monkeypatch.setattr(starts, "first_half", tried)
-    (found,) = starts.contenders(job.model, job.rows)
+    (found,) = starts.ranked_starts(job.model, job.rows)
     assert next(begun) == 2  # both had their trial
     trained = whole_trial(job.model, as_rows(X, job.rows.offset), plane).state.parameters
     assert_allclose(found.weights, plane.weights if 0 in failing else trained.weights, rtol=1e-6, atol=1e-8)

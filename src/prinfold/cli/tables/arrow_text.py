@@ -80,7 +80,7 @@ class PlainText:
         try:
             with (
                 self.path.open("rb") as file,
-                text.open_csv(_Told(file, tell), **self._options(_SPOOLED_BYTES)) as batches,
+                text.open_csv(_ProgressFile(file, tell), **self._options(_SPOOLED_BYTES)) as batches,
                 arrow.OSFile(str(target), "wb") as stored,
                 ipc.new_file(stored, schema) as writer,
             ):
@@ -114,7 +114,7 @@ class PlainText:
         }
 
 
-class _Told:
+class _ProgressFile:
     """A file that tells how far it was read."""
 
     def __init__(self, file: Any, tell: Callable[[int], None]) -> None:

@@ -76,7 +76,7 @@ def choose_columns(
             reasons |= dict.fromkeys(same, "it is the same in every row")
         kept = tuple(name for name, reason in reasons.items() if reason is None)
         left_out = tuple((name, reason) for name, reason in reasons.items() if reason is not None)
-        chosen = ChosenColumns(kept, left_out, tuple(_cautions(table, kept)))
+        chosen = ChosenColumns(kept, left_out, tuple(_column_notes(table, kept)))
     if not chosen.names:
         raise InvalidDataError(f"{table.path} has no column of numbers to use; {_columns_in_words(table)}")
     return chosen
@@ -173,7 +173,7 @@ def _reason(table: FileTable, name: str, text: bool) -> str | None:
     return None
 
 
-def _cautions(table: FileTable, names: Sequence[str]) -> list[str]:
+def _column_notes(table: FileTable, names: Sequence[str]) -> list[str]:
     """Notes on columns of whole numbers that may be classes or counts; none where most columns are like that."""
     whole = {name: table.columns[name] for name in names if table.is_number(name) and _whole(table.columns[name])}
     if len(table) < _ROWS_TO_JUDGE_COLUMNS or len(whole) > len(names) / 2:

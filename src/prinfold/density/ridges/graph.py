@@ -20,7 +20,7 @@ from prinfold.files.kinds import Kinds, numbers, part, whole_numbers
 from prinfold.geometry.curves import EvenCurve, by_arc_length
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
-from prinfold.latent.arc_length_curves import Strands
+from prinfold.latent.arc_length_curves import BranchCurves
 from prinfold.latent.branch_graph import BranchGraph
 from prinfold.validation.settings import nothing
 
@@ -47,7 +47,7 @@ class GraphLocation(NamedTuple):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class RidgeGraph(Strands):
+class RidgeGraph(BranchCurves):
     """Branches of a ridge, each a smooth curve by arc length.
 
     ``latent`` lays them end to end, longest first; ``points`` (K, D) and unit ``tangents`` (K, D) are at its nodes,

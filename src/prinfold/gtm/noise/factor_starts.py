@@ -19,7 +19,7 @@ from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.factor_loadings import FactorParameters
 from prinfold.gtm.noise.protocol import Directions, Parameters
-from prinfold.gtm.starts.first_parameters import Contest, Start, pca_start, plane_start
+from prinfold.gtm.starts.first_parameters import BestStart, Start, pca_start, plane_start
 from prinfold.numerics.distances import squared_distances
 from prinfold.rows.rows import Rows
 
@@ -34,7 +34,7 @@ _RESIDUAL_ROWS = 2000
 
 def with_directions(start: Start, directions: Directions) -> Start:
     """The start with directions that all nodes share."""
-    if start is pca_start or isinstance(start, Contest):  # surface and directions have a contest of their own
+    if start is pca_start or isinstance(start, BestStart):  # surface and directions have a contest of their own
         return partial(_divide_axes, directions)
     if directions.axes is None:
         return partial(_along_residuals, start, directions)

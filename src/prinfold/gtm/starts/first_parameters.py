@@ -175,18 +175,18 @@ def _cycle_fits(model: GTMModel, rows: Rows, rng: np.random.Generator) -> list[F
 
 def furthest_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
     """Of the principal plane, distances along the data and loops in them, the start that comes furthest."""
-    return contenders(model, rows)[0]
+    return ranked_starts(model, rows)[0]
 
 
 @dataclass
-class Contest:
+class BestStart:
     """The start that comes furthest, for one fit; the one that came second is kept, should the map come out folded."""
 
     second: Parameters | None = None
     unroll: Unroller = field(default_factory=Unroller)
 
     def __call__(self, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
-        first, *others = contenders(model, rows, self.unroll)
+        first, *others = ranked_starts(model, rows, self.unroll)
         self.second = others[0] if others else None
         return first
 
@@ -204,7 +204,7 @@ def has_angles(latent: LatentSpace) -> bool:
     return isinstance(latent, Lattice) and any(latent.periodic)
 
 
-def contenders(model: GTMModel, rows: Rows, unroll: Unroller | None = None) -> list[Parameters]:
+def ranked_starts(model: GTMModel, rows: Rows, unroll: Unroller | None = None) -> list[Parameters]:
     """First parameters by several starts, the one that comes furthest first, without those left far behind.
 
     How far one comes shows after a little training on some of the rows; ties go to the plane. The rows are chosen by

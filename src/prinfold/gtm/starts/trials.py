@@ -20,7 +20,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.model import GTMModel, measure
 from prinfold.gtm.model import GTMState as State
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.warnings import CLOSE, MapOnRows, is_troubled, node_folds
+from prinfold.gtm.warnings import CLOSE, MapOnRows, is_folded_or_many_peaked, node_folds
 from prinfold.latent import Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows
@@ -62,7 +62,9 @@ class Trial:
         """Whether the map is folded or many-peaked there; asked where likelihoods leave it open."""
         spacing = self.given.surface.latent.widest_spacing
         parameters, mass = self.state.parameters, self.given.begin(self.rows, self.state.parameters).statistics.mass
-        return is_troubled(MapOnRows(self.given, self.rows, parameters, mass, self.rows.weight, spacing, node_folds))
+        return is_folded_or_many_peaked(
+            MapOnRows(self.given, self.rows, parameters, mass, self.rows.weight, spacing, node_folds)
+        )
 
 
 def finish_trials(half: Sequence[Trial]) -> list[Trial]:

@@ -1,4 +1,4 @@
-"""Data of a picture of a comparison: places of the contestants, and the front of the best of them."""
+"""Data of a picture of a comparison: places of the candidates, and the front of the best of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Front(NamedTuple):
 
 def comparison_points(comparison: Any) -> Front:
     """Places of what :func:`prinfold.compare` returned."""
-    if not hasattr(comparison, "contestants") or not hasattr(comparison, "table"):
+    if not hasattr(comparison, "candidates") or not hasattr(comparison, "table"):
         raise InvalidParameterError(
             f"got {type(comparison).__name__}, but a Comparison is needed: what prinfold.compare returns"
         )
