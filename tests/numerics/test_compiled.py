@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,7 +52,8 @@ def answer(x):
 def run(folder: Path) -> tuple[str, int]:
     """What a fresh process computes, and how many compiled functions lie on disk afterwards."""
     words = [sys.executable, "-c", SCRIPT.format(folder=str(folder))]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    beside = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}  # not all in one folder
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=beside)
     return done.stdout.strip(), len(list((folder / "__pycache__").glob("kernel.answer*.nbi")))
 
 

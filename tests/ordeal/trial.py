@@ -199,21 +199,30 @@ def try_verb(case: dict[str, Any], cls: Any, folder: Path) -> None:
     model, call = copy.deepcopy(_model(cls, variant=case.get("variant", ""))), case["call"]
     if not hasattr(model, call["verb"]):
         raise Wrong("void", "the model has no such verb")
-    answer = getattr(model, call["verb"])(**{name: _argument(each) for name, each in call["arguments"].items()})
+    arguments = {name: _argument(each) for name, each in call["arguments"].items()}
+    with _figures_closed():
+        answer = getattr(model, call["verb"])(**arguments)
     gaps = getattr(getattr(cls, call["verb"]), "_may_have_gaps", False)  # says by NaN which cells are missing
     if not gaps and any(np.isnan(each).any() for each in _numbers(answer)):
         raise Wrong("silent NaN", f"{call['verb']} returns NaN", f"{cls.__name__}.{call['verb']}")
 
 
-def try_function(case: dict[str, Any], cls: Any, folder: Path) -> None:
+@contextmanager
+def _figures_closed() -> Iterator[None]:
+    """Pictures of a case do not stay open for the next, or matplotlib warns of their number."""
     import matplotlib.pyplot as plt
 
-    name, given = case["call"]["function"], case["call"]["arguments"]
-    arguments = {key: _model(cls) if each == "a model" else _argument(each) for key, each in given.items()}
     try:
-        answer = call(name, arguments)
+        yield
     finally:
         plt.close("all")
+
+
+def try_function(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    name, given = case["call"]["function"], case["call"]["arguments"]
+    arguments = {key: _model(cls) if each == "a model" else _argument(each) for key, each in given.items()}
+    with _figures_closed():
+        answer = call(name, arguments)
     gaps = getattr(functions()[name], "_may_have_gaps", False)
     if not gaps and any(np.isnan(each).any() for each in _numbers(answer)):
         raise Wrong("silent NaN", f"{name} returns NaN", name)

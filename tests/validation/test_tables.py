@@ -269,20 +269,36 @@ def test_several_columns_of_text_and_marks_for_missing_values():
     [
         FRAME.assign(day=DAYS),
         FRAME.assign(day=list(DAYS.date)),
-        FRAME.assign(day=DAYS - DAYS[0]),
         pd.DataFrame({"day": DAYS}),
         pl.from_pandas(FRAME).with_columns(pl.Series("day", DAYS.to_list())),
     ],
-    ids=["dates", "date objects", "spans", "dates alone", "polars"],
+    ids=["dates", "date objects", "dates alone", "polars"],
 )
 def test_columns_of_dates_are_named_and_never_read_as_nanoseconds(X):
     with pytest.raises(InvalidDataError, match=r"column 'day' holds dates.*turn it into a number"):
         gtm().fit(X)
 
 
+@pytest.mark.parametrize(
+    "X",
+    [
+        FRAME.assign(age=DAYS - DAYS[0]),
+        FRAME.assign(age=list((DAYS - DAYS[0]).to_pytimedelta())),
+        FRAME.assign(age=pd.Series((DAYS - DAYS[0]).to_pytimedelta(), dtype=object)),
+        pl.from_pandas(FRAME).with_columns(pl.Series("age", (DAYS - DAYS[0]).to_pytimedelta().tolist())),
+    ],
+    ids=["spans", "span objects", "objects kept", "polars"],
+)
+def test_columns_of_durations_are_not_called_dates(X):
+    with pytest.raises(InvalidDataError, match=r"column 'age' holds durations.*such as a count of seconds"):
+        gtm().fit(X)
+
+
 def test_an_array_of_dates():
     with pytest.raises(InvalidDataError, match=r"holds dates \(datetime64.*turn them into"):
         gtm().fit(DAYS.to_numpy()[:, None])
+    with pytest.raises(InvalidDataError, match=r"holds durations \(timedelta64.*turn them into"):
+        gtm().fit((DAYS - DAYS[0]).to_numpy()[:, None])
 
 
 @pytest.mark.parametrize("X", ["iris.csv", Path("iris.csv")])

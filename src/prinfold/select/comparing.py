@@ -48,7 +48,7 @@ from prinfold.select.wording import other_dimensions, reasons
 from prinfold.validation.data_notes import groups_note, spreads_note
 from prinfold.validation.failures import may_have_gaps, name_call_failures
 from prinfold.validation.refusals import column_labels
-from prinfold.validation.settings import as_generator, check_call, instance_of, integer, n_processes, seeds
+from prinfold.validation.settings import as_generator, check_call, flag, instance_of, integer, n_processes, seeds
 from prinfold.validation.tables import check_table, has_gaps
 
 
@@ -56,7 +56,10 @@ from prinfold.validation.tables import check_table, has_gaps
 @may_have_gaps
 @while_working("Comparing the methods")
 @check_call(
-    criterion=instance_of(str, words=f"one of {', '.join(map(repr, CRITERIA))}"), n_jobs=n_processes, random_state=seeds
+    criterion=instance_of(str, words=f"one of {', '.join(map(repr, CRITERIA))}"),
+    n_jobs=n_processes,
+    random_state=seeds,
+    verbose=integer(0) | flag,
 )
 def compare(
     X: Any,

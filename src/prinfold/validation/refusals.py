@@ -121,33 +121,41 @@ def _is_model(value: Any) -> bool:
     return hasattr(value, "get_params") or (isinstance(value, type) and hasattr(value, "fit"))
 
 
-_TEMPORAL = (nw.Date, nw.Datetime, nw.Duration)
+_TEMPORAL = {"dates": ("M", (nw.Date, nw.Datetime)), "durations": ("m", (nw.Duration,))}
+"""Letters that NumPy has for kinds of time, and their types of columns."""
 
 _ADVICE = {
     "text": "drop it or encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder, or use MixedGTM, "
     "which takes text unchanged; "
     "to colour a plot by it, pass it as labels=",
     "dates": "drop it or turn it into a number, such as the days since a fixed one",
+    "durations": "drop it or turn it into a number, such as a count of seconds",
 }
 
 
 def refuse_dates(X: Any) -> None:
-    """Raise an error for columns of dates, which NumPy would silently turn into nanoseconds."""
-    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
-        raise InvalidDataError(f"Input X holds dates ({X.dtype}); {_ADVICE['dates'].replace(' it', ' them')}.")
-    dated = []
+    """Raise an error for columns of dates or durations, which NumPy would silently turn into nanoseconds."""
+    for kind, (letter, types) in _TEMPORAL.items():
+        if isinstance(X, np.ndarray) and X.dtype.kind == letter:
+            advice = _ADVICE[kind].replace(" it", " them")
+            raise InvalidDataError(f"Input X holds {kind} ({X.dtype}); {advice}.")
+        if found := _columns_of_time(X, letter, types):
+            raise InvalidDataError(_column_refusal([repr(str(name)) for name in found], kind, ""))
+
+
+def _columns_of_time(X: Any, letter: str, types: Any) -> list[Any]:
     if nw.dependencies.is_pandas_dataframe(X):  # whose columns may share a name, which narwhals refuses
-        dated = [name for name, kind in zip(X.columns, X.dtypes, strict=True) if getattr(kind, "kind", "") in {*"mM"}]
-    elif nw.dependencies.is_into_dataframe(X):
+        return [name for name, kind in zip(X.columns, X.dtypes, strict=True) if getattr(kind, "kind", "") == letter]
+    if nw.dependencies.is_into_dataframe(X):
         schema = nw.from_native(X, eager_only=True).schema
-        dated = [name for name, kind in schema.items() if isinstance(kind, _TEMPORAL)]
-    if dated:
-        raise InvalidDataError(_column_refusal([repr(str(name)) for name in dated], "dates", ""))
+        return [name for name, kind in schema.items() if isinstance(kind, types)]
+    return []
 
 
 def refuse_text(X: Any) -> None:
-    """Raise an error that names the columns of a table that hold text or dates; return where there are none."""
-    for kind, test in (("text", str), ("dates", (dt.date, dt.time, dt.timedelta, np.datetime64))):
+    """Raise an error that names the columns of a table that hold text, dates or durations; return if there are none."""
+    kinds: dict[str, Any] = {"text": str, "dates": (dt.date, dt.time, np.datetime64), "durations": dt.timedelta}
+    for kind, test in kinds.items():
         found, example = [], ""
         for name, values in _columns(X):
             row = next((i for i, value in enumerate(values) if isinstance(value, test) and not _reads(value)), None)

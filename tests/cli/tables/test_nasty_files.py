@@ -68,6 +68,8 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "empty": ("a.csv", b"", "is empty: there is no row in it"),
     "names alone": ("a.csv", b"x,y\n", "has names of columns, but no row below them|no row"),
     "a picture": ("a.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0", "is not a text file; name it by what it is"),
+    "UTF-32 without a mark": ("a.csv", "größe,y\n1,2\n".encode("utf-32-le"), "seems to be text in UTF-32 .* as UTF-8"),
+    "UTF-32, high byte first": ("a.csv", "x,y\n1,2\n".encode("utf-32-be"), "seems to be text in UTF-32 .* as UTF-8"),
     "half a gzip": ("a.csv.gz", gzip.compress(b"x,y\n" * 999)[:30], "damaged, cut short, or of another kind"),
     "a workbook that is none": ("a.xlsx", b"PK\3\4 not really", "no workbook, or it is damaged"),
     "an archive": ("a.zip", b"PK\3\4", "an archive; unpack it first"),

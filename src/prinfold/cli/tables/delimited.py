@@ -23,7 +23,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.cli.tables.arrow_text import PlainText, has_arrow
-from prinfold.cli.tables.encodings import WESTERN, encoding_of, older_encoding
+from prinfold.cli.tables.encodings import WESTERN, encoding_of, may_be_utf32, older_encoding
 from prinfold.cli.tables.number_formats import (
     COMMA,
     POINT,
@@ -261,6 +261,11 @@ def _beginning(path: Path, encoding: str | None = None) -> tuple[str, str]:
             more = len(start)
     encoding = encoding or encoding_of(start)
     if encoding is None:
+        if may_be_utf32(start):
+            raise InvalidDataError(
+                f"{path} seems to be text in UTF-32 without the mark that says so; save it as UTF-8, in a shell by "
+                "iconv -f UTF-32LE -t UTF-8 (or UTF-32BE)"
+            )
         raise InvalidDataError(
             f"{path} is not a text file; name it by what it is (.parquet, .feather, .npy, .npz, .h5ad, .xlsx), or "
             "export it as CSV"

@@ -38,6 +38,16 @@ def encoding_of(start: bytes) -> str | None:
     return None
 
 
+def may_be_utf32(start: bytes) -> bool:
+    """Whether bytes look like western letters in UTF-32 without a mark: three of four bytes are null."""
+    first, *rest = (start[i : len(start) // 4 * 4 : 4] for i in range(4))
+    orders = ((first, rest), (rest[-1], [first, *rest[:-1]]))
+    return any(
+        not letters.count(0) and all(each.count(0) > _MOSTLY_NULL * len(each) for each in nulls)
+        for letters, nulls in orders
+    )
+
+
 def older_encoding(start: bytes) -> str:
     """The likely encoding of text that is not UTF-8: that of western Windows, or what its letters look like.
 
