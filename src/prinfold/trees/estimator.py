@@ -314,9 +314,11 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
 
         Rows that are repeated would pass for less noise than there is, and their own noise for a direction.
         """
-        held = {"bandwidth": self.bandwidth_, "min_support": 0.0, "root": None}
+        held = {"bandwidth": self.bandwidth_, "min_support": 0.0, "root": None, "verbose": 0}
         rows = self._span.restored(self._span.inside(np.asarray(table, dtype=np.float64)))
-        again: Self = clone(self).set_params(**held).fit(rows, sample_weight=weight)
+        again: Self = clone(self).set_params(**held)
+        again.set_callbacks()  # a checkpoint and a log are of the first fit alone
+        again.fit(rows, sample_weight=weight)
         return again
 
     def _noise_across(self, found: Projection, table: FloatArray) -> float:
