@@ -97,7 +97,7 @@ def test_many_columns_and_a_process_are_drawn(rows):
 
 
 def test_refusals_say_what_to_do(models, rows):
-    with pytest.raises(InvalidParameterError, match="level must be a share between 0 and 1"):
+    with pytest.raises(InvalidParameterError, match="level must be a number above 0 and below 1"):
         plot.uncertainty(models["grid"], rows["grid"], level=1.0)
     with pytest.raises(InvalidParameterError, match="most must be"):
         plot.uncertainty(models["grid"], rows["grid"], most=0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from prinfold._typing import FloatArray, IntArray
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
 from prinfold.cli.console import Console, align, as_options, wrap_line
 from prinfold.cli.methods import changed_settings, method_name
@@ -24,6 +25,7 @@ from prinfold.cli.planning import (
     run_plan,
     scaling_arguments,
 )
+from prinfold.cli.tables.arrow_text import release_memory
 from prinfold.cli.tables.columns import ChosenColumns, name_columns
 from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import FileTable
@@ -199,11 +201,19 @@ def _accuracy(surface: StoredSurface, plan: FitPlan) -> dict[str, Any]:
         return {}
     some = complete[:: -(-len(complete) // _MOST_MEASURED_ROWS)]
     parts = [some[start : start + _MEASURED_AT_A_TIME] for start in range(0, len(some), _MEASURED_AT_A_TIME)]
-    distance = np.concatenate([surface.projection(cells, part)[1] for part in parts])
+    distance = np.concatenate([_distances(surface, plan, part) for part in parts])
     rows = np.asarray(surface.fitted.rows(cells.matrix[some]), dtype=float)
     total, error = float(rows.var(axis=0).sum()), float((distance**2).mean())
     found: dict[str, Any] = {"distance": error**0.5, "spread": total**0.5}
     return found | {"explained": 1 - error / total} if total > 0 else found
+
+
+def _distances(surface: StoredSurface, plan: FitPlan, some: IntArray) -> FloatArray:
+    """(m,) distances of some rows from the surface; what they took is given back where memory counts."""
+    distances = surface.projection(plan.cells, some)[1]
+    if plan.blocks is not None:
+        release_memory()
+    return distances
 
 
 def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ import numpy as np
 from prinfold._typing import IntArray
 from prinfold.cli.console import Console
 from prinfold.cli.methods import choose_scaling, make_model, scaling_step
+from prinfold.cli.tables.arrow_text import release_memory
 from prinfold.cli.tables.columns import ChosenColumns, choose_columns, one_column
 from prinfold.cli.tables.reading import FileTable, Reading, read_table
 from prinfold.cli.tables.rows import ChosenCells, select_rows
@@ -21,6 +22,10 @@ from prinfold.exceptions import InvalidDataError, quantity
 from prinfold.validation.named_block import NamedBlock
 
 _FEWEST_ROWS = 30
+
+_BLOCK_BYTES = 2**22
+_FEWEST_BLOCK_ROWS = 1024
+"""Size of a block of a table that is not read as a whole, of which several copies are in memory at times."""
 
 _ONE_COLUMN = (
     "only 1 column varies, so that there is no surface to fit. The result is a curve along that column, which only "
@@ -166,7 +171,8 @@ def _blocks(cells: ChosenCells, model: Any, scaling: str, options: argparse.Name
         return None
     from prinfold import Blocks
 
-    return Blocks(str(file), columns=cells.names)
+    rows = max(_BLOCK_BYTES // (8 * len(cells.names)), _FEWEST_BLOCK_ROWS)
+    return Blocks(str(file), columns=cells.names, rows=rows)
 
 
 def _notes_on_rows(table: FileTable, blocks: Any) -> list[str]:
@@ -196,6 +202,7 @@ def run_plan(plan: FitPlan, checkpoint: Path | None = None) -> Any:
         plan.model.set_callbacks(Checkpoint(checkpoint))
     if plan.blocks is not None:
         fitted = with_names(_fit_blocks(plan, step), step, plan.cells)
+        release_memory()
     elif step is None:
         fitted = plan.model.fit(rows)
     else:
@@ -217,7 +224,8 @@ def _fit_blocks(plan: FitPlan, step: Any) -> Any:
 
     for block in plan.blocks:
         step.partial_fit(np.asarray(block))
-    return plan.model.fit(Blocks(lambda: (step.transform(np.asarray(block)) for block in plan.blocks)))
+    scaled = Blocks(lambda: (step.transform(np.asarray(block)) for block in plan.blocks), rows=plan.blocks.rows)
+    return plan.model.fit(scaled)
 
 
 def with_names(model: Any, step: Any, cells: ChosenCells) -> Any:

@@ -65,6 +65,7 @@ class ArrowFileReader:
             fields = None if columns is None else [schema.get_field_index(name) for name in columns]
             reader = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields))
             yield from _as_tables(reader.get_batch(i) for i in range(reader.num_record_batches))
+        pa.default_memory_pool().release_unused()  # or what is free between blocks would pile up from pass to pass
 
 
 @dataclass(frozen=True)

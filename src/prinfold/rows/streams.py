@@ -25,7 +25,7 @@ from prinfold.rows.tree_sums import S, TreeSum
 from prinfold.validation.refusals import refuse_columns_without_values, refuse_non_finite, refuse_scale
 
 _SAMPLE_ROWS = 65_536
-_SAMPLE_BYTES = 2**26
+_SAMPLE_BYTES = 2**24
 _FEWEST_IN_SAMPLE = 4096
 """Rows of the sample: at most so many, and fewer where they would take more memory, but not fewer than the last."""
 

@@ -10,8 +10,12 @@ from typing import Any
 
 import numpy as np
 
-_SPOOLED_BYTES = 2**22
-"""Bytes of text that are turned into numbers at a time where a file is larger than the memory that it may take."""
+_SPOOLED_BYTES = 2**20
+_SPOOLED_CELL_BYTES = 2**8
+"""Text that is turned into numbers at a time where a file is larger than the memory that it may take.
+
+Arrow reads ahead and holds some fifty times as much. A row must fit: so many bytes for each of its cells.
+"""
 
 
 def has_arrow() -> bool:
@@ -21,6 +25,11 @@ def has_arrow() -> bool:
     except ImportError:
         return False
     return True
+
+
+def release_memory() -> None:
+    """Give memory that is free back to the system, as far as Arrow can."""
+    import_module("pyarrow").default_memory_pool().release_unused()
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ class PlainText:
         try:
             with (
                 self.path.open("rb") as file,
-                text.open_csv(_ProgressFile(file, tell), **self._options(_SPOOLED_BYTES)) as batches,
+                text.open_csv(_ProgressFile(file, tell), **self._options(self._spooled_bytes)) as batches,
                 arrow.OSFile(str(target), "wb") as stored,
                 ipc.new_file(stored, schema) as writer,
             ):
@@ -91,8 +100,12 @@ class PlainText:
         except arrow.ArrowException:
             return None
         finally:
-            arrow.default_memory_pool().release_unused()
+            release_memory()
         return None if any("\n" in str(cell) for row in last for cell in row.values()) else n
+
+    @property
+    def _spooled_bytes(self) -> int:
+        return max(_SPOOLED_BYTES, _SPOOLED_CELL_BYTES * len(self.numeric))
 
     def _kinds(self) -> dict[str, Any]:
         arrow = import_module("pyarrow")

@@ -24,7 +24,7 @@ LARGE_TEXT = 200_000_000
 LOOKED_AT = 100_000
 """Rows of such a file by which columns and scaling are chosen, if they have few columns."""
 
-LOOKED_AT_CELLS = 1_000_000
+LOOKED_AT_CELLS = 400_000
 """Cells of those rows: several copies of them are in memory throughout the fit."""
 
 _FEWEST_LOOKED_AT = 1000

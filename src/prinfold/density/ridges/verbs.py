@@ -19,7 +19,7 @@ from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.density.ridges.significance import RidgeSignificance, ridge_significance
 from prinfold.density.row_spaces import RowSpace
-from prinfold.exceptions import NotAvailableError
+from prinfold.exceptions import Advice, Message, NotAvailableError
 from prinfold.latent.branch_graph import BranchGraph
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -179,5 +179,5 @@ class RidgeVerbs(TrajectoryVerbs):
         found: RidgeGraph | None = self._model.coordinates.graph
         if found is None:
             words = f"{verb} is for curves, but this ridge has {self.flow_.dimension} dimensions"
-            raise NotAvailableError(f"{words}; fit one with n_components=1")
+            raise NotAvailableError(Message(words, Advice("n_components", 1, "fit one with {}")))
         return found
