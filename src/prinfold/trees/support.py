@@ -38,9 +38,13 @@ def branch_support(
 def weak_tips(model: Any, table: FloatArray, weight: FloatArray, least: float, rng: np.random.Generator) -> FloatArray:
     """(t, D) free ends of short branches that trees of rows drawn anew have in less than a share of the draws.
 
-    Rows are drawn until it is clear of each whether it reaches that share.
+    Rows are drawn until it is clear of each whether it reaches that share. They are numbered by their distance from the
+    mean, so that the same rows are drawn wherever the axes point.
     """
     graph = model.graph_
+    from_mean = np.square(table - np.average(table, axis=0, weights=weight)).sum(axis=1)
+    order = np.argsort(from_mean, kind="stable")
+    table, weight = table[order], weight[order]
     closed = graph.ends[:, 0] < 0
     free = np.zeros(graph.ends.shape, dtype=bool)
     free[~closed] = graph.degrees[graph.ends[~closed]] == 1
