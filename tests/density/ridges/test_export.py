@@ -102,6 +102,12 @@ def test_geojson_has_two_or_three_coordinates(D):
         to_geojson(made(D))
 
 
+def test_names_of_columns_are_no_formulas(tmp_path):
+    to_csv(made(3), tmp_path / "lines.csv", ["=1+1", "@b", "-2"])
+    header = (tmp_path / "lines.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert header == "branch,arc_length,'=1+1,'@b,-2,log_density"
+
+
 def test_a_table_of_lines(tmp_path):
     to_csv(made(3), tmp_path / "lines.csv", ["a", "b", "c"])
     with (tmp_path / "lines.csv").open(newline="") as stream:

@@ -14,6 +14,7 @@ from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import InvalidDataError, import_optional
 from prinfold.files.atomic import check_target as check_place
 from prinfold.files.atomic import encodable, whole_file
+from prinfold.files.spreadsheet_text import spreadsheet_text
 
 MODEL = (".prinfold",)
 """How the name of a model file ends."""
@@ -22,8 +23,6 @@ STANDARD = Path("-")
 """Standard output, as the name of a file."""
 
 _WHOLE = 2.0**53
-
-_FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def sibling_file(path: Path, ending: str) -> Path:
@@ -95,7 +94,7 @@ def _text_writer(separator: str) -> Callable[[Path, dict[str, Any]], None]:
 
 def _write_rows(file: TextIO, columns: dict[str, Any], separator: str) -> None:
     writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-    writer.writerow(map(_plain_text, columns))
+    writer.writerow(map(spreadsheet_text, columns))
     writer.writerows(zip(*(_text_cells(each) for each in columns.values()), strict=True))
 
 
@@ -103,25 +102,10 @@ def _text_cells(column: Any) -> list[Any]:
     """Cells as text has them: whole numbers without a point, nothing where there is nothing."""
     values = np.asarray(column)
     if values.dtype.kind != "f":
-        return ["" if each is None else _plain_text(each) for each in values.tolist()]
+        return ["" if each is None else spreadsheet_text(each) for each in values.tolist()]
     there = values[np.isfinite(values)]
     whole = len(there) > 0 and bool((np.abs(there) < _WHOLE).all() and (there == np.round(there)).all())
     return ["" if np.isnan(each) else int(each) if whole and np.isfinite(each) else each for each in values.tolist()]
-
-
-def _plain_text(cell: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula and runs: text that begins as one stands behind an apostrophe."""
-    if not isinstance(cell, str) or not cell.startswith(_FORMULA_MARKS) or _is_number(cell):
-        return cell
-    return f"'{cell}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _write_arrow(module: str, function: str) -> Callable[[Path, dict[str, Any]], None]:

@@ -14,6 +14,7 @@ from prinfold._typing import FloatArray
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files.atomic import whole_file, write_text
+from prinfold.files.spreadsheet_text import spreadsheet_text
 
 
 class Line(NamedTuple):
@@ -91,7 +92,7 @@ def to_csv(graph: RidgeGraph, path: str | os.PathLike[str], names: Sequence[str]
         for line in branch_lines(graph):
             if line.branch == 0:
                 columns = _columns(names, line.points.shape[1])
-                writer.writerow(["branch", "arc_length", *columns, "log_density"])
+                writer.writerow(["branch", "arc_length", *map(spreadsheet_text, columns), "log_density"])
             numbers = np.column_stack([line.arc_length, line.points, line.log_density])
             writer.writerows([line.branch, *row] for row in numbers.tolist())
 
