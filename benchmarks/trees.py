@@ -206,8 +206,9 @@ def of_elpigraph(X: np.ndarray, shortest: float = 0.0, **settings: Any) -> Traje
         made = elpigraph.computeElasticPrincipalTree(X, 40, **settings)[0]
         nodes, edges = made["NodePositions"], made["Edges"][0]
         if shortest:
-            pruned = elpigraph.CollapseBranches(X, made, Mode="EdgesLength", ControlPar=shortest)
-            nodes, edges = pruned["Nodes"], pruned["Edges"]
+            with contextlib.suppress(ValueError):  # it fails on some trees, which then stay as they are
+                pruned = elpigraph.CollapseBranches(X, made, Mode="EdgesLength", ControlPar=shortest)
+                nodes, edges = pruned["Nodes"], pruned["Edges"]
     return of_edges(X, np.asarray(nodes), np.asarray(edges).astype(int))
 
 
