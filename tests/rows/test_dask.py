@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -74,10 +74,20 @@ def end_process(when, block):
     return block
 
 
+@contextmanager
+def closing_cluster(cluster):
+    """A cluster that is closed at the end, though distributed may look in vain for workers that tests have ended."""
+    try:
+        yield cluster
+    finally:
+        with suppress(KeyError):
+            cluster.close()
+
+
 @pytest.fixture(scope="module")
 def cluster():
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+    with closing_cluster(distributed.LocalCluster(**options)) as cluster, distributed.Client(cluster) as client:
         yield client
 
 
