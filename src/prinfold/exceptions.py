@@ -237,8 +237,23 @@ _OURS = {"prinfold", "sklearn", "joblib", "contextlib"}
 
 
 def warn_caller(words: str, category: type[Warning]) -> None:
-    """Warn of the line that called prinfold, however deep within it, or behind scikit-learn, the reason was found."""
+    """Warn in whole sentences, at the line that called prinfold, however deep within it the reason was found."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _OURS:
         level, frame = level + 1, frame.f_back
-    warnings.warn(words, category, stacklevel=level)
+    warnings.warn(in_sentences(words), category, stacklevel=level)
+
+
+def in_sentences(words: str) -> str:
+    """A text with a capital at its beginning and a full stop at its end; its advice becomes a sentence of its own.
+
+    A first word that is code, such as ``max_iter=3``, stays as it is.
+
+    >>> str(in_sentences(Message("all rows are equal", "check the table")))
+    'All rows are equal. Check the table.'
+    """
+    if isinstance(words, Message):
+        return Message(in_sentences(words.found), *words.advice)
+    first = words.split(" ", 1)[0].rstrip(",:;")
+    capital = words[:1].upper() + words[1:] if first.isalpha() else words
+    return capital if capital.endswith((".", "!", "?")) else f"{capital}."

@@ -326,7 +326,7 @@ def test_what_goes_wrong_in_a_class_is_said_of_that_class():
     X, y = clouds()
     with pytest.raises(InvalidDataError, match=r"class 0 \(30 rows\): init has 5 latent"):
         NearestSurfaceClassifier(GTM(init=np.zeros((5, 2)))).fit(X, y)
-    with pytest.warns(ConvergenceWarning, match="class 'short': .*Raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="Class 'short': .*Raise max_iter"):
         NearestSurfaceClassifier(GTM(1, max_iter=2)).fit(X, ["short"] * len(X))
 
 

@@ -135,7 +135,7 @@ def test_every_component_has_its_own_time() -> None:
 def test_without_a_root_a_warning_says_where_time_begins(data: datasets.TreeDataset) -> None:
     model = PrincipalTree().fit(data.X)
     assert len(model.root_) == 0
-    with pytest.warns(DegenerateWarning, match="no root was given.*give root= a row"):
+    with pytest.warns(DegenerateWarning, match="No root was given.*Give root= a row"):
         time = model.pseudotime(data.X)
     assert np.isfinite(time).all()
     ends = model.rooted_.times(model.graph_.network.places)

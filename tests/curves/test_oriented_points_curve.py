@@ -68,7 +68,7 @@ def test_few_rows():
         model = OrientedPointsCurve().fit(X[:n])
         assert model.length_ > 0
         assert np.isfinite(model.transform(X)).all()
-    with pytest.warns(DegenerateWarning, match="all rows are equal"):
+    with pytest.warns(DegenerateWarning, match="All rows are equal"):
         assert len(OrientedPointsCurve().fit(X[[1, 1]]).points_) == 0
     one = OrientedPointsCurve().fit(np.linspace(0, 1, 30)[:, None])
     assert_allclose(one.project(np.array([[0.4]])), [[0.4]], atol=1e-12)

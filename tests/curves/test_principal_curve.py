@@ -221,7 +221,7 @@ def test_so_few_rows_are_not_closed_into_a_point(n):
 
 def test_a_closed_curve_that_collapses_says_so():
     X = datasets.make_circle(60, rng=0).X
-    with pytest.warns(DegenerateWarning, match="the curve has collapsed to a point: .*; set closed=False"):
+    with pytest.warns(DegenerateWarning, match="The curve has collapsed to a point: .* Set closed=False"):
         PrincipalCurve(SmoothingSpline(penalty=1.0), closed=True, max_iter=5, tol=0).fit(X)
 
 

@@ -141,7 +141,7 @@ def test_single_precision_stays():
 
 @quiet
 def test_rows_that_are_all_the_same_and_columns_that_do_not_vary():
-    with pytest.warns(DegenerateWarning, match="all rows are equal"):
+    with pytest.warns(DegenerateWarning, match="All rows are equal"):
         GTM(**QUICK).fit(Blocks(np.ones((40, 3)), rows=16))
     flat = np.c_[X, np.full(len(X), 5.0)]
     assert_same_fit(GTM(**QUICK).fit(Blocks(flat, rows=64)), GTM(**QUICK).fit(flat))

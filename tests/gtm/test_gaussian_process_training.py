@@ -229,7 +229,7 @@ def test_oriented_noise_takes_a_process():
 
 @crowded
 def test_degenerate_tables_have_an_answer():
-    with pytest.warns(DegenerateWarning, match="all rows are equal"):
+    with pytest.warns(DegenerateWarning, match="All rows are equal"):
         same = GTM(1, basis=GaussianProcess(), max_iter=15).fit(np.ones((10, 2)))
     assert_allclose(same.inverse_transform(same.latent_.nodes), 1.0)
     few = GTM(1, basis=GaussianProcess(), max_iter=40, tol=0.0)

@@ -217,7 +217,7 @@ def test_the_table_of_dimensions_and_its_picture():
 
 
 def test_rows_that_are_all_the_same_are_one_point():
-    with pytest.warns(DegenerateWarning, match="all rows are equal"):
+    with pytest.warns(DegenerateWarning, match="All rows are equal"):
         model = KMM().fit(np.ones((5, 3)))
     assert_allclose(model.reconstruct(np.ones((2, 3))), 1.0)
     assert np.isfinite(model.transform(np.zeros((2, 3)))).all()

@@ -326,7 +326,7 @@ def test_repeats_and_outliers(kernel):
 
 
 def test_equal_rows_have_no_surface_and_say_so():
-    with pytest.warns(DegenerateWarning, match="all rows are equal"):
+    with pytest.warns(DegenerateWarning, match="All rows are equal"):
         model = UKR().fit(np.full((10, 3), 2.5))
     assert_allclose(model.project([[0.0, 0.0, 0.0]]), [[2.5, 2.5, 2.5]])
     assert model.transform([[1.0, 2.0, 3.0]]).shape == (1, 2)
@@ -359,7 +359,7 @@ def test_noise_is_judged_before_the_homotopy_follows_it():
 
 def test_one_column_warns_of_the_dimension():
     X = np.random.default_rng(0).normal(size=(40, 1))
-    with pytest.warns(DegenerateWarning, match="set n_components=1"):
+    with pytest.warns(DegenerateWarning, match="Set n_components=1"):
         model = UKR().fit(X)
     assert model.projection_error(X) < X.var()
 

@@ -274,14 +274,14 @@ def test_data_far_from_the_origin_are_the_same_data(ridge, fitted):
 
 
 def test_degenerate_tables_have_an_answer():
-    with pytest.warns(DegenerateWarning, match="all rows are equal"):
+    with pytest.warns(DegenerateWarning, match="All rows are equal"):
         model = SOM(nodes=3).fit(np.ones((5, 2)))
     assert_allclose(model.codebook_, 1.0)
     assert_allclose(model.project([[3.0, 1.0]]), [[1.0, 1.0]])
-    with pytest.warns(DegenerateWarning, match="a map of 2 dimensions in 1 column"):
+    with pytest.warns(DegenerateWarning, match="A map of 2 dimensions in 1 column"):
         model = SOM(nodes=3).fit(np.arange(6.0)[:, None])
     assert np.isfinite(model.transform([[2.5]])).all()
-    with pytest.warns(DegenerateWarning, match="the map has a single node"):
+    with pytest.warns(DegenerateWarning, match="The map has a single node"):
         alone = SOM(nodes=1).fit([[0.0, 0.0], [2.0, 4.0]])
     assert alone.topographic_error([[0.0, 1.0]]) == 0.0
     assert_allclose(alone.project([[0.0, 1.0]]), [[1.0, 2.0]])

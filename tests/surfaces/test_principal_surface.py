@@ -106,7 +106,7 @@ def test_more_than_three_dimensions_are_refused(kind):
 @BOTH
 def test_rows_that_are_all_equal_give_a_point(kind):
     X = np.full((5, 3), 7.0)
-    with pytest.warns(DegenerateWarning, match="all rows are equal"):
+    with pytest.warns(DegenerateWarning, match="All rows are equal"):
         model = kind(nodes=4).fit(X)
     assert_allclose(model.project(X), X)
     assert_allclose(model.mesh(3).vertices, 7.0)
@@ -117,7 +117,7 @@ def test_rows_that_are_all_equal_give_a_point(kind):
 @quiet
 def test_one_column_holds_no_surface_but_has_an_answer(kind):
     X = np.linspace(0, 3, 20)[:, None]
-    with pytest.warns(DegenerateWarning, match="not determined; set n_components=1"):
+    with pytest.warns(DegenerateWarning, match="not determined. Set n_components=1"):
         model = kind(nodes=4, max_iter=3).fit(X)
     assert np.abs(model.project(X) - X).max() < 0.3
     assert np.isfinite(model.transform(X)).all()

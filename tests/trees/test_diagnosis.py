@@ -16,7 +16,7 @@ from prinfold.trees.noise import keep_all
 @pytest.mark.parametrize("columns", [3, 10, 30])
 def test_a_blob_is_said_to_be_one(columns: int) -> None:
     X = np.random.default_rng(0).normal(size=(600, columns))
-    with pytest.warns(StructureWarning, match="no tree stands out from the noise"):
+    with pytest.warns(StructureWarning, match="No tree stands out from the noise"):
         PrincipalTree().fit(X)
 
 
@@ -64,6 +64,6 @@ def test_nothing_is_said_of_a_tree(shape: str, columns: int) -> None:
 
 
 def test_equal_rows_are_a_point() -> None:
-    with pytest.warns(DegenerateWarning, match="all rows are equal"):
+    with pytest.warns(DegenerateWarning, match="All rows are equal"):
         model = PrincipalTree().fit(np.ones((10, 3)))
     np.testing.assert_allclose(model.project(np.zeros((2, 3))), 1.0)

@@ -526,7 +526,7 @@ def test_an_outlier_in_training_or_after(sigmas, dtype, plain):
 
 
 def test_one_column_says_what_to_set():
-    with pytest.warns(DegenerateWarning, match=r"2 dimensions in 1 column\(s\) is not determined; set n_components=1"):
+    with pytest.warns(DegenerateWarning, match=r"2 dimensions in 1 column\(s\) is not determined. Set n_components=1"):
         model = GTM(max_iter=5, tol=0).fit(DATA[:, :1])
     usable(model, DATA[:, :1])
     alone = GTM(1, nodes=10, basis=4, max_iter=20, tol=0).fit(DATA[:, :1])

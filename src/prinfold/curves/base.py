@@ -24,6 +24,7 @@ from prinfold.exceptions import (
     DegenerateWarning,
     Message,
     StructureWarning,
+    in_sentences,
     warn_caller,
 )
 from prinfold.files.kinds import Kinds, numbers, part, text
@@ -116,7 +117,7 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
 
         self._train_with_callbacks(table, attributes, training.loop)
         doubted = self._collapse_warnings(centered, weight) or self._doubt_warnings(centered, weight)
-        self.doubt_ = "; ".join(words for words, _ in doubted)
+        self.doubt_ = " ".join(in_sentences(words) for words, _ in doubted)
         astray = [] if told.position is None else _root_warnings(self.curve_, told.position - offset, centered)
         for words, category in [*self._warnings(), *astray, *doubted]:
             warn_caller(words, category)

@@ -19,6 +19,7 @@ from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
 from prinfold.exceptions import (
     DegenerateWarning,
     StructureWarning,
+    in_sentences,
     warn_caller,
 )
 from prinfold.files import storable
@@ -231,7 +232,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
             self._drop_weak_branches(unique, inside.span, problem, outcome.state)
         astray = self._place_root(table)
         doubted = self._doubts(inside, unique.weight)
-        self.doubt_ = "; ".join(words for words, _ in doubted)
+        self.doubt_ = " ".join(in_sentences(words) for words, _ in doubted)
         for words, category in [*self._stopping_warnings(), *astray, *doubted]:
             warn_caller(words, category)
         return self

@@ -343,7 +343,7 @@ def test_rows_that_are_all_equal_need_a_bandwidth():
     X = np.ones((5, 2))
     with pytest.raises(InvalidDataError, match="at least two different rows"):
         DensityRidge().fit(X)
-    with pytest.warns(DegenerateWarning, match="no row ended on a ridge, so the 1 that come nearest are used"):
+    with pytest.warns(DegenerateWarning, match="No row ended on a ridge, so the 1 that come nearest are used"):
         model = DensityRidge(bandwidth=1.0).fit(X)
     np.testing.assert_allclose(model.project([[0.0, 0.0], [1.0, 1.0]]), 1.0)
 
@@ -372,7 +372,7 @@ def y_in_ten_columns(n: int = 300) -> np.ndarray:
 
 def test_many_columns_are_warned_of_with_what_to_do():
     sure, instead = r"found again in \d+% of other samples", r"PCA\(3\), or fit a PrincipalTree"
-    with pytest.warns(DegenerateWarning, match=f"the table has 10 columns.*{sure}.*{instead}"):
+    with pytest.warns(DegenerateWarning, match=f"The table has 10 columns.*{sure}.*{instead}"):
         DensityRidge(bandwidth=0.3).fit(y_in_ten_columns(60))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

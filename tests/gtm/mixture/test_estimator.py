@@ -329,7 +329,7 @@ def test_one_column():
     model = GTMMixture(2, CURVE, random_state=0).fit(X)
     assert_array_equal(model.memberships(X).argmax(axis=1), np.repeat([0, 1], [60, 40]))
     caught = said_by(GTMMixture(2, SMALL, random_state=0, max_iter=3), X)
-    assert any("set n_components=1" in each for each in words(caught, DegenerateWarning))
+    assert any("Set n_components=1" in each for each in words(caught, DegenerateWarning))
 
 
 def test_warnings_of_the_maps_say_which_map():
