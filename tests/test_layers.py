@@ -15,6 +15,7 @@ from tests.house import PACKAGE, ROOT, syntax_trees
 
 FLOORS = (
     ("_typing", "exceptions", "methods"),
+    ("devices",),
     ("validation", "citations"),
     ("rows",),
     ("numerics",),

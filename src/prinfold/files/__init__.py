@@ -205,9 +205,14 @@ class _Recipe:
     estimator: Any
 
 
+_NOT_KEPT = frozenset({"device"})
+"""Settings that say where a model is computed: the reader's machine may have no such place."""
+
+
 def _arguments(estimator: Any) -> dict[str, Any]:
-    """Arguments that the constructor of an estimator was given."""
-    return {name: _as_recipe(value) for name, value in estimator.get_params(deep=False).items()}
+    """Arguments that the constructor of an estimator was given, but for those that are not kept."""
+    given = estimator.get_params(deep=False)
+    return {name: _as_recipe(value) for name, value in given.items() if name not in _NOT_KEPT}
 
 
 def _as_recipe(value: Any) -> Any:
@@ -302,7 +307,8 @@ def _decode_object(value: dict[str, Any], source: _Source, where: str) -> Any:
         _check_complete(where, settings, [field.name for field in fields(cls)], source)
         check_fields(where, settings, getattr(cls, "_kinds", LATENT_KINDS.get(name, {})))
         return _construct(where, lambda: cls(**settings))
-    _check_complete(where, settings, list(cls().get_params(deep=False)), source)
+    wanted = [each for each in cls().get_params(deep=False) if each not in _NOT_KEPT]
+    _check_complete(where, settings, wanted, source)
     fitted = _decode(value["fitted"], source, where)
     if not source.complete:
         fitted = dict(getattr(cls, "_added", {})) | fitted

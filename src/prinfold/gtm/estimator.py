@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import explain_misfits
+from prinfold.devices import Device, current_device, find_device
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, part
@@ -33,7 +34,7 @@ from prinfold.gtm.trainers.stream_memory import make_memory
 from prinfold.gtm.trainers.trainers import TRAINERS
 from prinfold.rows.rows import Rows
 from prinfold.validation.parameter_docs import fill_parameter_docs
-from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of, real
+from prinfold.validation.settings import Constraint, check_parameters, device_name, nothing, one_of, real
 from prinfold.validation.tables import check_errors, check_weight, rows_with_weight
 
 
@@ -87,6 +88,7 @@ class GTM(LatentGridModel):
     {tol, default=1e-4}
     {relaxation}
     {random_state.starts}
+    {device}
     {verbose}
 
     Attributes
@@ -138,6 +140,7 @@ class GTM(LatentGridModel):
         "prior_precision": nothing | real(0) | one_of(("evidence",)),
         "noise": one_of(NOISES) | Constraint(lambda v: hasattr(v, "make"), "a noise model"),
         "trainer": one_of(TRAINERS) | Constraint(lambda v: hasattr(v, "training"), "a trainer"),
+        "device": device_name,
     }
     _stored: ClassVar[Kinds] = {
         **LatentGridModel._stored,
@@ -147,6 +150,7 @@ class GTM(LatentGridModel):
     _added: ClassVar[dict[str, Any]] = LatentGridModel._added | {"memory_": None, "noise_parameters_": {}}
     _accept_missing: ClassVar[bool] = True
     _takes_blocks: ClassVar[bool] = True
+    _uses_devices: ClassVar[bool] = True
     noise_parameters_: dict[str, Any]
     memory_: Any
 
@@ -169,6 +173,7 @@ class GTM(LatentGridModel):
         tol: float = 1e-4,
         relaxation: float = 1.8,
         random_state: RandomState = None,
+        device: str | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -187,6 +192,7 @@ class GTM(LatentGridModel):
         self.tol = tol
         self.relaxation = relaxation
         self.random_state = random_state
+        self.device = device
         self.verbose = verbose
 
     @fit_method
@@ -422,7 +428,7 @@ class GTM(LatentGridModel):
         trainer = TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer
         by_evidence, needs = self.prior_precision == "evidence", needs_of(noise)
         penalty = first_penalty(self.regularization) if by_evidence else choose_penalty(self)
-        own: dict[str, Any] = {"attributes": gtm_attributes, "trainer": trainer}
+        own: dict[str, Any] = {"attributes": gtm_attributes, "trainer": trainer, "row_steps": (self._send_rows,)}
         recipe = plain_recipe(self, noise.make, penalty, places, **(own | parts))
         if needs.directions is not None:
             recipe = with_start_step(recipe, partial(with_directions, directions=needs.directions))
@@ -431,6 +437,13 @@ class GTM(LatentGridModel):
         if needs.robust:
             recipe = robust(recipe, own_units=needs.own_units)
         return with_start_step(recipe, in_units) if needs.own_units else recipe
+
+    def _device(self) -> Device | None:
+        return find_device(self.device) or current_device()
+
+    def _send_rows(self, rows: Rows) -> Rows:
+        """Rows for passes on the device, if there is one."""
+        return replace(rows, device=self._device())
 
     def _parameters(self) -> Parameters:
         found: Parameters = self._model.noise.restore(self.weights_, self.noise_variance_, self.noise_parameters_)

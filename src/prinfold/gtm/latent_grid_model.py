@@ -24,6 +24,7 @@ from prinfold.basis_maps.bases import BASIS, carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import LATENTS
 from prinfold.basis_maps.linear_geometry import linear_geometry
+from prinfold.devices import Device
 from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
 from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.geometry.folds import Folds
@@ -39,7 +40,7 @@ from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
 from prinfold.gtm.recipe import FittedMap, Recipe, TrainingJob
 from prinfold.gtm.starts.first_parameters import STARTS
 from prinfold.gtm.trainers.trainers import BATCH
-from prinfold.gtm.warnings import Check, about_fit, node_folds, warn_about_empty_rows, warn_all
+from prinfold.gtm.warnings import Check, about_device, about_fit, node_folds, warn_about_empty_rows, warn_all
 from prinfold.latent import LatentSpace
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, as_rows
@@ -364,7 +365,13 @@ class LatentGridModel(PrincipalManifold):
 
     def _rows(self, table: FloatArray, errors: FloatArray | None = None) -> Rows:
         width = self._numbers_per_node * self.latent_.n_nodes
-        return as_rows(table, self.offset_, None, width=width, gaps=has_gaps(table), errors=errors)
+        return as_rows(
+            table, self.offset_, None, width=width, gaps=has_gaps(table), errors=errors, device=self._device()
+        )
+
+    def _device(self) -> Device | None:
+        """Where passes over rows are computed, if not by the processor."""
+        return None
 
     _model_for = staticmethod(fitting.model_for_gaps)
 
@@ -440,6 +447,7 @@ class LatentGridModel(PrincipalManifold):
         return found
 
     def _train_and_warn(self, recipe: Recipe, job: TrainingJob) -> None:
+        warn_all(about_device(job.model.noise, job.rows))
         found = self._train(recipe, job)
         warn_all(about_fit(self, fitting.on_rows(recipe, found, job.rows.sample)))
 

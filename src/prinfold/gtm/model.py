@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm.device_passes import device_pass
 from prinfold.gtm.e_step import Summer, Take, Visitor
 from prinfold.gtm.node_selection import Hint, Part, RowBatch, entries, plan, plan_once, whole
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Parameters
@@ -172,6 +173,9 @@ def _plain_model(model: GTMModel) -> GTMModel:
 def _planned_sums(
     model: GTMModel, rows: Rows, nodes: AnyNodes, parameters: Parameters, hint: Hint
 ) -> tuple[AnyStatistics, Hint]:
+    there = device_pass(model.noise, rows, nodes)
+    if there is not None:
+        return there.sums(), hint
     parts, hint = plan(model.surface, model.noise, nodes, rows, parameters.weights, hint)
     return sum_parts(model, rows, nodes, parts), hint
 
@@ -195,7 +199,12 @@ def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part
 def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) -> None:
     """Hand all rows to ``take``, some at a time and on several threads; each row stands for itself."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
-    visit_parts(model, rows, nodes, plan_once(model.surface, model.noise, nodes, rows, parameters.weights), take)
+    there = device_pass(model.noise, rows, nodes)
+    if there is None:
+        parts = plan_once(model.surface, model.noise, nodes, rows, parameters.weights)
+        visit_parts(model, rows, nodes, parts, take)
+    else:
+        there.visit(take)
 
 
 def visit_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch], take: Take) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.gtm.device_passes import DevicePass, device_pass
 from prinfold.gtm.lattice_refinement import EveryPoint, Pieces, refinement_of, visit_pieces
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import AnyNodes, Parameters, Posterior, require
@@ -28,6 +29,8 @@ Place = Callable[[LatentSpace, Posterior, IntArray | None], FloatArray]
 def log_likelihood(model: GTMModel, rows: Rows, parameters: Parameters, dtype: Any = None) -> FloatArray:
     """(n,) log p(t), in the precision of the rows or the one named."""
     kind = rows.table.dtype if dtype is None else np.dtype(dtype)
+    if (there := _pass_there(model, rows, parameters)) is not None:
+        return there.log_likelihood().astype(kind)
     least = float(np.finfo(kind).min)  # single precision may not reach as low as a row lies far
     return _per_row(model, rows, parameters, lambda posterior, _: np.maximum(posterior.log_likelihood, least), (), kind)
 
@@ -83,11 +86,15 @@ def _sparse_rows(
 
 def posterior_mean(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q) mean of the posterior over latent space, between the nodes where these lie far apart."""
+    if (found := _places_there(model, rows, parameters, DevicePass.mean)) is not None:
+        return found
     return _posterior_places(model, rows, parameters, _mean, Pieces.mean, (model.surface.latent.n_columns,))
 
 
 def posterior_mode(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q) the node with the largest responsibility, or the point between nodes where these lie far apart."""
+    if (found := _places_there(model, rows, parameters, DevicePass.mode)) is not None:
+        return found
     return _posterior_places(model, rows, parameters, _mode, Pieces.mode, (model.surface.latent.n_columns,))
 
 
@@ -188,7 +195,8 @@ def _posterior_places(
 ) -> FloatArray:
     """An (n, *shape) array of what the posterior says about places: over pieces of the space, or points all over it."""
     refined = refinement_of(model, parameters)
-    if isinstance(refined, EveryPoint):
+    if isinstance(refined, EveryPoint) or (refined is not None and _pass_there(model, rows, parameters) is not None):
+        # A device takes all points: it has no use for knowing which of them matter.
         model, parameters, refined = replace(model, surface=refined.fine), refined.points_parameters, None
     if refined is None:
         return _per_row(model, rows, parameters, partial(of_nodes, model.surface.latent), shape)
@@ -199,6 +207,26 @@ def _posterior_places(
 
     visit_pieces(model, refined, rows, write)
     return out
+
+
+def _pass_there(model: GTMModel, rows: Rows, parameters: Parameters) -> DevicePass | None:
+    """A pass on the device of the rows, where it pays and each row stands for itself."""
+    if rows.device is None or not model.rows_stand_alone:
+        return None
+    return device_pass(model.noise, rows, model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type))
+
+
+def _places_there(
+    model: GTMModel, rows: Rows, parameters: Parameters, ask: Callable[[DevicePass, LatentSpace], FloatArray]
+) -> FloatArray | None:
+    """What a device says of places, over all points of the space; None without one."""
+    if rows.device is None:
+        return None
+    refined = refinement_of(model, parameters)
+    if refined is not None:
+        model, parameters = replace(model, surface=refined.fine), refined.points_parameters
+    there = _pass_there(model, rows, parameters)
+    return None if there is None else ask(there, model.surface.latent).astype(rows.table.dtype)
 
 
 def _per_row(

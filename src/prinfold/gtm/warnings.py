@@ -18,7 +18,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message, MultimodalWarning, warn_caller
 from prinfold.geometry.folds import Folds, describe, find_folds
 from prinfold.gtm.model import GTMModel
-from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.protocol import AnyNoise, Parameters, in_words
 from prinfold.gtm.posterior import mode_distance
 from prinfold.rows.rows import Rows, choose_rows, fill_gaps
 
@@ -84,6 +84,19 @@ def about_size(surface: BasisMap, basis: Any, n_rows: int) -> Iterator[Words]:
     if M > _WARN_FUNCTIONS and not carries_prior(basis):
         words = f"{M} basis functions take minutes and gigabytes, as all weights are found at once"
         yield Message(words, Advice("basis", words=f"use fewer{along} ({{}})")), DegenerateWarning
+
+
+def about_device(noise: AnyNoise, rows: Rows) -> Iterator[Words]:
+    """A device that the fit cannot use."""
+    if rows.device is None:
+        return
+    here = f"the processor does this fit, and not {rows.device.name}"
+    if noise.capabilities.one_product is None:
+        words = f"{here}: no device has the passes of {in_words(noise)}"
+        yield Message(words, Advice("noise", words="set {} to 'isotropic' or 'diagonal'")), DegenerateWarning
+    elif rows.gaps or rows.errors is not None:
+        words = f"{here}: no device has the passes of rows with missing cells or known errors"
+        yield Message(words, "fill in the cells that are missing, and leave errors out"), DegenerateWarning
 
 
 # ------------------------------------------------------------------------------------------------- after training

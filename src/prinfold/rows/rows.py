@@ -23,6 +23,8 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.devices import Device
+from prinfold.rows.placed import PlacedRows, place
 from prinfold.rows.tree_sums import S, Summable, TreeSum, cut_into_leaves, tree_sum
 
 P = TypeVar("P")
@@ -77,7 +79,7 @@ class Rows:
     only ever sliced, so a memory map stays on disk. Cells that are NaN are missing, of which ``gaps`` tells whether
     there are any; ``errors`` (n, D) or (n, 1) are standard deviations of what was measured, where they are known;
     ``scale`` (D,) are units in which blocks are given. ``variances`` (D,) are those of the columns about the offset,
-    where they are known of more rows than these.
+    where they are known of more rows than these. Passes that pay there are computed on a ``device``, if there is one.
     """
 
     table: FloatArray
@@ -88,6 +90,7 @@ class Rows:
     errors: FloatArray | None = None
     scale: FloatArray | None = None
     variances: FloatArray | None = None
+    device: Device | None = None
     at_hand: ClassVar[bool] = True
     """Whether all rows are here, so that what a pass learns of them serves the next."""
 
@@ -106,6 +109,12 @@ class Rows:
     @cached_property
     def slices(self) -> list[slice]:
         return row_slices(self.n_rows, self.block_rows)
+
+    @cached_property
+    def placed(self) -> PlacedRows:
+        """The rows on their device."""
+        assert self.device is not None
+        return place(self.device, self)
 
     @property
     def plain(self) -> bool:
@@ -188,12 +197,13 @@ def as_rows(
     block_rows: int | None = None,
     gaps: bool = False,
     errors: FloatArray | None = None,
+    device: Device | None = None,
 ) -> Rows:
     """Cut a table into blocks whose derived numbers have ``width`` columns, if that is more than the table has."""
     if block_rows is None:
         block_rows = _rows_per_block(table, width)
     zero = np.zeros(table.shape[1]) if offset is None else offset
-    return Rows(table, zero, weight, block_rows, gaps, errors)
+    return Rows(table, zero, weight, block_rows, gaps, errors, device=device)
 
 
 def choose_rows(rows: Rows, chosen: IntArray) -> Rows:

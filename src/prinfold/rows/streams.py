@@ -8,20 +8,22 @@ block, so that memory does not depend on the number of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.devices import Device
 from prinfold.exceptions import InvalidDataError
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.column_selection import Numbers
 from prinfold.rows.dask_partitions import add_found
 from prinfold.rows.rows import Rows, as_rows
-from prinfold.rows.tree_sums import S, TreeSum
+from prinfold.rows.tree_sums import S, TreeSum, tree_sum
 from prinfold.validation.refusals import refuse_columns_without_values, refuse_non_finite, refuse_scale
 
 _SAMPLE_ROWS = 65_536
@@ -334,6 +336,8 @@ class BlockStream(Rows):
     def sum_portions(self, work: Callable[[Rows], S]) -> S:
         """Σ work(portion); where partitions of a Dask collection lie elsewhere, it is done there."""
         assert self.blocks is not None
+        if self.device is not None and not self.gaps:
+            return tree_sum(map(work, sent_ahead(self.device, self.portions())))
         if self.blocks.partitions is None:
             return super().sum_portions(work)
         found: S = self.blocks.sum_partitions(_PortionWork(self._portion_maker, work))
@@ -342,6 +346,24 @@ class BlockStream(Rows):
     @property
     def _portion_maker(self) -> PortionMaker:
         return PortionMaker(self.offset, self.block_rows, self.gaps, self.scale)
+
+
+def sent_ahead(device: Device, portions: Iterator[Rows]) -> Iterator[Rows]:
+    """Portions of rows on a device, each read and sent there while the one before it is worked on."""
+
+    def send() -> Rows | None:
+        rows = next(portions, None)
+        if rows is None:
+            return None
+        there = replace(rows, device=device)
+        there.placed  # noqa: B018 - sends them
+        return there
+
+    with ThreadPoolExecutor(1, thread_name_prefix="prinfold-sender") as sender:
+        coming = sender.submit(send)
+        while (rows := coming.result()) is not None:
+            coming = sender.submit(send)
+            yield rows
 
 
 @dataclass(frozen=True)

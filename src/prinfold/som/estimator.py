@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,6 +15,7 @@ from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import require_parts
 from prinfold.base.starting_points import column_variances, observed_mean, weighted_mean
 from prinfold.basis_maps.default_sizes import GRIDS, LATENTS, make_map_latent
+from prinfold.devices import current_device, find_device
 from prinfold.exceptions import (
     Advice,
     DegenerateWarning,
@@ -43,6 +45,7 @@ from prinfold.validation.settings import (
     as_generator,
     axis_counts,
     check_parameters,
+    device_name,
     flag,
     instance_of,
     integer,
@@ -109,6 +112,7 @@ class SOM(SOMVerbs):
         less in an epoch, or has not fallen by it in ten, and online training at once; 0 never stops early.
     random_state : int, RandomState or Generator, default=None
         Seed of a random start and of the order of rows.
+    {device.som}
     {verbose}
 
     Attributes
@@ -184,10 +188,12 @@ class SOM(SOMVerbs):
         "max_iter": integer(0),
         "tol": real(0),
         "random_state": random_state,
+        "device": device_name,
         "verbose": integer(0) | flag,
     }
     _accept_sparse: ClassVar[bool] = True
     _accept_missing: ClassVar[bool] = True
+    _uses_devices: ClassVar[bool] = True
     width_: float
     cell_means_: FloatArray
     cell_mass_: FloatArray
@@ -208,6 +214,7 @@ class SOM(SOMVerbs):
         max_iter: int = 200,
         tol: float = 1e-5,
         random_state: RandomState = None,
+        device: str | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -222,6 +229,7 @@ class SOM(SOMVerbs):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.device = device
         self.verbose = verbose
 
     # ---------------------------------------------------------------------------------------- fitting
@@ -327,7 +335,7 @@ class SOM(SOMVerbs):
     def _problem(self, given: MakeRows) -> model.SOMProblem:
         latent = make_map_latent(self.grid, self.latent, self.nodes, self.n_components, given.total)
         _require_room(latent.n_nodes, given.table)
-        rows = given.make(latent.n_nodes)
+        rows = replace(given.make(latent.n_nodes), device=find_device(self.device) or current_device())
         neighborhood = self._neighborhood()
         width = model.default_width(as_schedule(self.width, _DEFAULT_EPOCHS), latent, neighborhood)
         rate = as_schedule(self.rate, width.epochs).resolved(*_DEFAULT_RATES)

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import narwhals.stable.v1 as nw
 import numpy as np
 
+from prinfold.devices.foreign_arrays import answer_at_home, home_of
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, NotEnoughMemoryError, PrinfoldError, warn_caller
 from prinfold.validation.dask_verbs import ask_partitions, is_dask
 from prinfold.validation.refusals import column_labels
@@ -92,6 +93,8 @@ def name_failures(verb: F) -> F:
         left: set[str] = set()
         X = args[0] if args else options.get("X")
         given = dict(zip(names, args, strict=False)) | options
+        if names and (home := home_of(X)) is not None:
+            return answer_at_home(named, self, home, args, options)
         check_arguments(given)
         dask = is_dask(X)
         if dask and names and not verb.__name__.startswith(("fit", "partial_fit")):

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from prinfold._typing import RandomState
+from prinfold.devices import Device
 from prinfold.exceptions import InvalidParameterError, shown
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -112,6 +113,8 @@ fraction = Constraint(lambda v: is_number(v, numbers.Real) and 0 < v < 1, "a num
 nothing = Constraint(lambda v: v is None, "None")
 
 flag = Constraint(lambda v: isinstance(v, bool | np.bool_), "True or False")
+
+device_name = nothing | Constraint(lambda v: isinstance(v, str | Device), "the name of a device, such as 'cuda'")
 
 axis_counts = integer(1) | Constraint(
     lambda v: isinstance(v, tuple | list) and len(v) > 0 and all(integer(1).test(i) for i in v),

@@ -22,10 +22,12 @@ from prinfold.gtm.noise.protocol import (
     Groups,
     GroupWeights,
     IndependentCells,
+    OneProduct,
     PairedLogDensity,
     Parameters,
     Posterior,
     Precision,
+    RowSums,
     ScaledLogDensity,
     Statistics,
     largest_weight,
@@ -204,6 +206,15 @@ def _load_compiled(rows: Rows, chosen: IntArray) -> FloatArray:
     return loaded
 
 
+def _column_precisions(nodes: IsotropicNodes) -> FloatArray:
+    return np.full(nodes.centers.shape[1], nodes.precision)
+
+
+def _statistics(sums: RowSums) -> Statistics:
+    return Statistics(sums.mass, sums.moment, float(sums.squares.sum()), sums.log_likelihood, sums.total)
+
+
+_ONE_PRODUCT = OneProduct(_column_precisions, _statistics)
 _SCALED = ScaledLogDensity(IsotropicNodes.scaled_log_density, _exponential)
 _COMPILED = CompiledPass(IsotropicNodes.empty_sums)
 _Kind: TypeAlias = Capabilities[Parameters, FloatArray, IsotropicNodes, Statistics]
@@ -224,6 +235,7 @@ class IsotropicNoise:
             bound=IsotropicNodes.bound,
             scaled=_SCALED,
             compiled=_COMPILED,
+            one_product=_ONE_PRODUCT,
             compiled_weights=IsotropicNodes.group_weights,
             load_chosen=_load_compiled,
             pairs=IsotropicNodes.pairs,

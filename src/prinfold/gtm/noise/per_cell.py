@@ -26,10 +26,12 @@ from prinfold.gtm.noise.protocol import (
     Capabilities,
     ColumnVariances,
     IndependentCells,
+    OneProduct,
     Parameters,
     Posterior,
     Precision,
     RowStatistics,
+    RowSums,
     largest_weight,
     positive_array,
 )
@@ -245,6 +247,20 @@ class CellSums:
         return CellStatistics(mass, masses, moment, squares, products, *of_columns, self.log_likelihood, self.total)
 
 
+def _column_precisions(nodes: CellNodes) -> FloatArray:
+    return np.asarray(1.0 / nodes.variance)
+
+
+def _statistics(sums: RowSums) -> CellStatistics:
+    """Of rows without gaps and errors, whose cells are all trusted."""
+    masses = np.broadcast_to(sums.mass[:, None], sums.moment.shape)
+    full = np.full(sums.moment.shape[1], sums.total)
+    return CellStatistics(
+        sums.mass, masses, sums.moment, masses, sums.moment, sums.squares, full, full, sums.log_likelihood, sums.total
+    )
+
+
+_ONE_PRODUCT = OneProduct(_column_precisions, _statistics)
 _Kind: TypeAlias = Capabilities[Parameters, MeasuredCells, CellNodes, CellStatistics]
 
 
@@ -265,6 +281,7 @@ class CellNoise:
     def capabilities(self) -> _Kind:
         return Capabilities(
             impute=CellNodes.impute,
+            one_product=_ONE_PRODUCT,
             columns=own_columns(self),
             cells=IndependentCells(cell_precisions),
             without_floor=self._without_floor,

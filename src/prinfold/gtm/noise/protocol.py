@@ -258,6 +258,27 @@ class IndependentCells(Generic[P, B]):
     gaussian: bool = True
 
 
+class RowSums(NamedTuple):
+    """Sums over rows without gaps: ``mass`` (K,) Σ r, ``moment`` (K, D) Σ r t, ``squares`` (D,) Σ t², and the rest."""
+
+    mass: FloatArray
+    moment: FloatArray
+    squares: FloatArray
+    log_likelihood: float
+    total: float
+
+
+@dataclass(frozen=True)
+class OneProduct(Generic[N, S]):
+    """Rows without gaps have log p(t | node) = −½ Σ_d p_d (t_d − y_d)² + ½ Σ_d log(p_d / 2π): one matrix product.
+
+    ``precisions`` are the p (D,) of the nodes; ``statistics`` are what the M-step takes, of sums over rows.
+    """
+
+    precisions: Callable[[N], FloatArray]
+    statistics: Callable[[RowSums], S]
+
+
 @dataclass(frozen=True)
 class Capabilities(Generic[P, B, N, S]):
     """Implementations of what some kinds of noise can do and others cannot, each None where a kind cannot.
@@ -272,6 +293,8 @@ class Capabilities(Generic[P, B, N, S]):
     """Log densities that need no search for a row's largest."""
     compiled: CompiledPass[B, N, S] | None = None
     """Sums of many groups of rows in one call."""
+    one_product: OneProduct[N, S] | None = None
+    """Log densities that are one matrix product, so that passes can be computed on a device."""
     compiled_weights: Callable[[N], GroupWeights[B]] | None = None
     """Weights of many groups of rows in one call."""
     load_chosen: Callable[[Rows, IntArray], B] | None = None

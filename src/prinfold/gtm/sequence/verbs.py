@@ -11,6 +11,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold.devices import Device
 from prinfold.exceptions import InvalidParameterError, NotAvailableError, UnsupportedInputError
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
@@ -54,6 +55,9 @@ class SequenceVerbs(GTM):
     n_seen_: ClassVar[Any] = _Without(_WHOLE)
     memory_ = None  # of a stream, which there is none of
     _takes_blocks: ClassVar[bool] = False  # which say nothing of sequences, and may end in the midst of one
+
+    def _device(self) -> Device | None:
+        return None
 
     def transform(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """Posterior mean of each row in latent space, given its whole sequence.

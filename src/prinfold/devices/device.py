@@ -1,0 +1,127 @@
+"""Where passes over rows are computed, if not by this machine's processor: a library of arrays and a device of its.
+
+A device holds rows in single precision. What comes back are NumPy arrays, and sums are added up in double precision
+here, so that fitted models are the same objects wherever they were trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.devices.fused_sums import fused_sums, has_triton
+from prinfold.devices.softmax_sums import NodeLoading, SoftmaxSums, softmax_sums
+from prinfold.exceptions import (
+    Advice,
+    InvalidParameterError,
+    Message,
+    NotEnoughMemoryError,
+    import_optional,
+)
+
+SumsOfRows = Callable[[Any, Any, Any | None, NodeLoading], SoftmaxSums]
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device by its name, with the array library that computes on it and what that library calls it.
+
+    ``dtype`` is the precision in which rows are held; ``sums`` is the fastest way to the sums of an E-step there.
+    """
+
+    name: str
+    xp: Any
+    place: Any
+    sums: SumsOfRows = softmax_sums
+    dtype: str = "float32"
+
+    def put(self, array: FloatArray) -> Any:
+        """An array on the device, in its precision."""
+        return self.xp.asarray(np.ascontiguousarray(array, dtype=self.dtype), device=self.place)
+
+    def send_back(self, array: FloatArray) -> Any:
+        """An answer on the device, in the precision that it has."""
+        return self.xp.asarray(np.ascontiguousarray(array), device=self.place)
+
+    @contextmanager
+    def memory_named(self) -> Iterator[None]:
+        """Within, a device that runs out of memory is an error of prinfold."""
+        try:
+            yield
+        except Exception as error:
+            if type(error).__name__ not in ("OutOfMemoryError", "CUDARuntimeError"):
+                raise
+            words = f"the memory of {self.name} is full: {str(error).splitlines()[0]}"
+            advice = Advice("device", None), "pass Blocks, which are sent there one by one"
+            raise NotEnoughMemoryError(Message(words, *advice)) from error
+
+
+def to_numpy(array: Any) -> FloatArray:
+    """An array of any library and device as one of NumPy."""
+    for bring in ("cpu", "get"):  # of torch, and of CuPy
+        array = getattr(array, "detach", lambda array=array: array)()
+        if bring in dir(type(array)):
+            return np.asarray(getattr(array, bring)())
+    return np.asarray(array)
+
+
+def find_device(name: str | Device | None) -> Device | None:
+    """The device that torch knows by a name such as ``"cuda"``; None for the processor.
+
+    An error where torch is not installed, or knows no such device here.
+    """
+    if name is None or isinstance(name, Device):
+        return name
+    return None if name == "cpu" else _find_torch_device(name)
+
+
+@cache
+def _find_torch_device(name: str) -> Device:
+    use = f"device={name!r}"
+    torch = import_optional("torch", "gpu", use, "leave device at None")
+    xp = import_optional("array_api_compat.torch", "gpu", use, "leave device at None")
+    try:
+        place = torch.device(name)
+        torch.empty(1, device=place)
+    except Exception as error:  # each kind of device has errors of its own
+        known = ", ".join(repr(each) for each in _torch_devices(torch)) or "none"
+        words = f"device={name!r} is not to be had here: {str(error).splitlines()[0]}"
+        raise InvalidParameterError(
+            Message(f"{words}. Devices that torch finds: {known}", Advice("device", None))
+        ) from error
+    return _torch_device(xp, place)
+
+
+def _torch_device(xp: Any, place: Any) -> Device:
+    return Device(str(place), xp, place, fused_sums if place.type == "cuda" and has_triton() else softmax_sums)
+
+
+def _torch_devices(torch: Any) -> list[str]:
+    found = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+    return found + (["mps"] if torch.backends.mps.is_available() else [])
+
+
+_CURRENT: ContextVar[Device | None] = ContextVar("device", default=None)
+"""Where the rows lie that the verb under way was asked about, if not in this machine's memory."""
+
+
+def current_device() -> Device | None:
+    """Where the rows of the verb under way came from; None for NumPy and all else in this machine's memory."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def rows_from(device: Device | None) -> Iterator[None]:
+    """Within, rows are those of a verb that was asked about an array on a device."""
+    token = _CURRENT.set(device)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
