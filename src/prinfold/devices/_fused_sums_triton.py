@@ -15,26 +15,41 @@ _FAR = tl.constexpr(-1e30)
 
 @triton.jit
 def row_log_sums(
-    rows, loading, bias, found, n_rows, n_nodes,
-    D: tl.constexpr, ROWS: tl.constexpr, NODES: tl.constexpr, WIDE: tl.constexpr,
+    rows, loading, bias, found, lacking, n_rows, n_nodes,
+    EVERY: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, NODES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """found[n] = log2 Σ_k exp2(t_n · l_k + b_k)."""
+    """found[n] = log2 Σ_k exp2(t_n · l_k + b_k); or, of every so many rows, lacking[n], what is to be added to it.
+
+    Tensor cores cut off digits when they add, which leaves all scores of a row too near to zero by about the same. It
+    does not show in responsibilities. For lacking[n] the largest score is found again by sums that are rounded.
+    """
     at = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    d = tl.arange(0, WIDE)
-    here = tl.load(rows + at[:, None] * D + d[None, :], mask=(at[:, None] < n_rows) & (d[None, :] < D), other=0.0)
+    row, d = at * (EVERY or 1), tl.arange(0, WIDE)
+    valid = row < n_rows
+    here = tl.load(rows + row[:, None] * D + d[None, :], mask=valid[:, None] & (d[None, :] < D), other=0.0)
     largest = tl.full([ROWS], _FAR, tl.float32)
     total = tl.zeros([ROWS], tl.float32)
+    best = tl.zeros([ROWS], tl.int32)
     for start in range(0, n_nodes, NODES):
         k = start + tl.arange(0, NODES)
         known = k < n_nodes
-        of_nodes = tl.load(
-            loading + d[:, None] * n_nodes + k[None, :], mask=(d[:, None] < D) & known[None, :], other=0.0
-        )
+        inside = (d[:, None] < D) & known[None, :]
+        of_nodes = tl.load(loading + d[:, None] * n_nodes + k[None, :], mask=inside, other=0.0)
         score = tl.dot(here, of_nodes, input_precision="tf32x3") + tl.load(bias + k, mask=known, other=_FAR)[None, :]
-        higher = tl.maximum(largest, tl.max(score, axis=1))
-        total = total * tl.exp2(largest - higher) + tl.sum(tl.exp2(score - higher[:, None]), axis=1)
-        largest = higher
-    tl.store(found + at, largest + tl.log2(total), mask=at < n_rows)
+        if EVERY:
+            top, place = tl.max(score, axis=1, return_indices=True)
+            best = tl.where(top > largest, start + place, best)
+            largest = tl.maximum(largest, top)
+        else:
+            higher = tl.maximum(largest, tl.max(score, axis=1))
+            total = total * tl.exp2(largest - higher) + tl.sum(tl.exp2(score - higher[:, None]), axis=1)
+            largest = higher
+    if EVERY:
+        of_best = tl.load(loading + d[None, :] * n_nodes + best[:, None], mask=d[None, :] < D, other=0.0)
+        rounded = tl.sum(here * of_best, axis=1) + tl.load(bias + best)
+        tl.store(lacking + at, rounded - largest, mask=valid)
+    else:
+        tl.store(found + at, largest + tl.log2(total), mask=valid)
 
 
 @triton.jit

@@ -42,13 +42,28 @@ class Device:
     sums: SumsOfRows = softmax_sums
     dtype: str = "float32"
 
+    @property
+    def has_double(self) -> bool:
+        """Whether it computes in double precision too."""
+        return "mps" not in self.name
+
+    def center(self, table: FloatArray, offset: FloatArray) -> Any:
+        """Rows less an offset, by double precision on the device."""
+        xp, double = self.xp, self.xp.float64
+        there = xp.astype(self.bring(np.ascontiguousarray(table)), double)
+        centered = there - xp.asarray(offset, dtype=double, device=self.place)
+        return xp.astype(centered, getattr(xp, self.dtype))
+
+    def bring(self, array: FloatArray) -> Any:
+        """An array on the device, in the precision that it has."""
+        if "cuda" in self.name and type(self.place).__module__ == "torch":
+            # Through memory that the device reads by itself, which is faster than that of a plain array.
+            return self.xp.asarray(array).pin_memory().to(self.place, non_blocking=True)
+        return self.xp.asarray(array, device=self.place)
+
     def put(self, array: FloatArray) -> Any:
         """An array on the device, in its precision."""
-        return self.xp.asarray(np.ascontiguousarray(array, dtype=self.dtype), device=self.place)
-
-    def send_back(self, array: FloatArray) -> Any:
-        """An answer on the device, in the precision that it has."""
-        return self.xp.asarray(np.ascontiguousarray(array), device=self.place)
+        return self.bring(np.ascontiguousarray(array, dtype=self.dtype))
 
     @contextmanager
     def memory_named(self) -> Iterator[None]:
@@ -65,11 +80,16 @@ class Device:
 
 def to_numpy(array: Any) -> FloatArray:
     """An array of any library and device as one of NumPy."""
-    for bring in ("cpu", "get"):  # of torch, and of CuPy
-        array = getattr(array, "detach", lambda array=array: array)()
-        if bring in dir(type(array)):
-            return np.asarray(getattr(array, bring)())
-    return np.asarray(array)
+    library = type(array).__module__.partition(".")[0]
+    return np.asarray(_BRING.get(library, np.asarray)(array))
+
+
+_BRING: dict[str, Callable[[Any], Any]] = {
+    "torch": lambda array: array.detach().cpu(),
+    "cupy": lambda array: array.get(),
+    "array_api_strict": lambda array: array.to_device(type(array.device)("CPU_DEVICE")),
+}
+"""How an array of a library is brought here, where NumPy cannot do so by itself."""
 
 
 def find_device(name: str | Device | None) -> Device | None:

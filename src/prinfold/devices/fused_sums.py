@@ -23,6 +23,9 @@ all rows at once, 1.40 with 2**25 of them and 1.62 with 2**23, which fit in the 
 _LOG_SUM_TILE, _SUM_TILE = {"ROWS": 128, "NODES": 64}, {"ROWS": 64, "NODES": 128}
 """Tiles of the two kernels: the fastest of eight with 20 and 32 columns on an H200."""
 
+_MOST_APART, _FEWEST_LOOKED_AT = 128, 2**13
+"""What log-sums lack is found of every so many rows, and of all where these are few: it hardly differs between rows."""
+
 _PARTS = 64
 """Parts that rows are cut into, each with sums of its own; the data alone decide what is added in which order."""
 
@@ -44,19 +47,18 @@ def fused_sums(xp: Any, rows: Any, weight: Any | None, nodes: NodeLoading) -> So
 
 
 def _of_few_columns(rows: Any, weight: Any | None, nodes: NodeLoading) -> SoftmaxSums:
-    import torch
-
     from prinfold.devices._fused_sums_triton import node_sums, row_log_sums
 
-    (n, D), K = rows.shape, nodes.bias.shape[0]
-    loading, bias = (nodes.loading / log(2)).contiguous(), nodes.bias / log(2)
-    wide = max(16, 1 << (D - 1).bit_length())
-    log_sum = torch.empty(n, dtype=rows.dtype, device=rows.device)
-    row_log_sums[(_tiles(n, _LOG_SUM_TILE["ROWS"]),)](
-        rows, loading, bias, log_sum, n, K, D=D, WIDE=wide, num_warps=4, **_LOG_SUM_TILE
-    )
-    tall = _SUM_TILE["ROWS"]
-    per_part = tall * _tiles(n, tall * _PARTS)
+    (n, D), n_nodes = rows.shape, nodes.bias.shape[0]
+    loading, bias = _even_nodes(nodes)
+    K, wide = len(bias), max(16, 1 << (D - 1).bit_length())
+    every = max(1, min(_MOST_APART, n // _FEWEST_LOOKED_AT))
+    log_sum, lacking = rows.new_empty(n), rows.new_empty(_tiles(n, every))
+    for found, step in ((log_sum, 0), (lacking, every)):
+        row_log_sums[(_tiles(len(found), _LOG_SUM_TILE["ROWS"]),)](
+            rows, loading, bias, log_sum, lacking, n, K, EVERY=step, D=D, WIDE=wide, num_warps=4, **_LOG_SUM_TILE
+        )
+    per_part = _SUM_TILE["ROWS"] * _tiles(n, _SUM_TILE["ROWS"] * _PARTS)
     parts = _tiles(n, per_part)
     mass, moment = rows.new_empty((parts, K)), rows.new_empty((parts, D, K))
     own = rows if weight is None else weight  # a pointer is wanted in either case
@@ -64,7 +66,22 @@ def _of_few_columns(rows: Any, weight: Any | None, nodes: NodeLoading) -> Softma
         rows, own, log_sum, loading, bias, mass, moment, n, K, per_part,
         WEIGHTED=weight is not None, D=D, WIDE=wide, num_warps=4, **_SUM_TILE,
     )  # fmt: skip
-    return SoftmaxSums(mass, moment, _total(log_sum * log(2), weight))
+    some = None if weight is None else weight[::every]
+    share = n / len(lacking) if some is None else (weight.double().sum() / some.double().sum()).nan_to_num(0.0)
+    total = _total(log_sum, weight) + share * _total(lacking, some)
+    return SoftmaxSums(mass[:, :n_nodes], moment[:, :, :n_nodes], total * log(2))
+
+
+def _even_nodes(nodes: NodeLoading) -> tuple[Any, Any]:
+    """Loading and bias in units of log 2, with nodes that nothing belongs to up to a multiple of 16.
+
+    Only then are loads wide.
+    """
+    import torch
+
+    more = -len(nodes.bias) % 16
+    bias = torch.nn.functional.pad(nodes.bias / log(2), (0, more), value=_NOTHING)
+    return torch.nn.functional.pad(nodes.loading / log(2), (0, more)).contiguous(), bias
 
 
 def _of_many_columns(rows: Any, weight: Any | None, nodes: NodeLoading) -> SoftmaxSums:
@@ -87,6 +104,10 @@ def _of_many_columns(rows: Any, weight: Any | None, nodes: NodeLoading) -> Softm
         torch.mm(part.T, share, out=moment[i])
         torch.sum(share, dim=0, out=mass[i])
     return SoftmaxSums(mass, moment, _total(log_sum, weight))
+
+
+_NOTHING = -1e30
+"""Bias of a node that no row belongs to."""
 
 
 def _total(log_sum: Any, weight: Any | None) -> Any:

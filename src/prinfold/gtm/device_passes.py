@@ -16,10 +16,10 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.devices.device import to_numpy
 from prinfold.devices.softmax_sums import NodeLoading, node_shares, row_cuts
 from prinfold.gtm.e_step import Take
-from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, OneProduct, Posterior, RowSums
+from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, OneProduct, Posterior, WholeRowSums
 from prinfold.latent import LatentSpace
 from prinfold.latent.base import NO_RESULTANT
-from prinfold.rows.placed import PlacedRows
+from prinfold.rows.placed import PlacedRows, placed
 from prinfold.rows.rows import Rows
 
 _WORTH_SENDING = 2**20
@@ -50,7 +50,7 @@ class DevicePass:
     @property
     def placed(self) -> PlacedRows:
         """The rows there."""
-        return self.rows.placed
+        return placed(self.rows)
 
     @cached_property
     def mean_nats(self) -> float:
@@ -64,7 +64,7 @@ class DevicePass:
             found = placed.device.sums(placed.device.xp, placed.table, placed.weight, self._loading)
             mass, moment, log_sum = (to_numpy(each).astype(np.float64).sum(axis=0) for each in found)
         own = placed.total * self._constant - 0.5 * float(self.precisions @ placed.squares)
-        sums = RowSums(mass, np.ascontiguousarray(moment.T), placed.squares, float(log_sum) + own, placed.total)
+        sums = WholeRowSums(mass, np.ascontiguousarray(moment.T), placed.squares, float(log_sum) + own, placed.total)
         statistics: AnyStatistics = self.formula.statistics(sums)
         return statistics
 

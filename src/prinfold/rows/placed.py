@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.devices import Device
-
-if TYPE_CHECKING:
-    from prinfold.rows.rows import Rows
+from prinfold.devices.device import to_numpy
+from prinfold.rows.rows import Rows, for_each_block, row_slices
 
 _ROWS_AT_ONCE = 2**16
+_SENT_AT_ONCE = 2**20
+"""Rows that are sent together; they are there in double precision until their mean is taken off."""
 
 
 class PlacedRows(NamedTuple):
@@ -25,10 +26,36 @@ class PlacedRows(NamedTuple):
     total: float
 
 
-def place(device: Device, rows: Rows) -> PlacedRows:
-    """Rows brought to a device, rounded to its precision; their squares are those of the rounded numbers."""
-    from prinfold.rows.rows import for_each_block, row_slices
+def placed(rows: Rows) -> PlacedRows:
+    """Rows on their device, to which they are brought once."""
+    assert rows.device is not None
+    device = rows.device
+    return rows.get_or_make(device, lambda: _place(device, rows))
 
+
+def _place(device: Device, rows: Rows) -> PlacedRows:
+    """Rows brought to a device, rounded to its precision; their squares are those of the rounded numbers."""
+    weight = None if rows.weight is None else device.put(rows.weight)
+    with device.memory_named():
+        table, squares = (_center_there if rows.plain and device.has_double else _center_here)(device, rows)
+    return PlacedRows(device, table, weight, squares, rows.total_weight)
+
+
+def _center_there(device: Device, rows: Rows) -> tuple[Any, FloatArray]:
+    """Rows as they are in memory, centered on the device, where that takes no time."""
+    xp, parts, squares = device.xp, [], np.zeros(rows.n_columns)
+    for some in row_slices(rows.n_rows, _SENT_AT_ONCE):
+        part = device.center(rows.table[some], rows.offset)
+        double = xp.astype(part, xp.float64)
+        weight = rows.block_weight(some)
+        own = double if weight is None else double * xp.asarray(weight[:, None], dtype=xp.float64, device=device.place)
+        squares += to_numpy(xp.sum(double * own, axis=0))
+        parts.append(part)
+    return (parts[0] if len(parts) == 1 else xp.concat(parts)), squares
+
+
+def _center_here(device: Device, rows: Rows) -> tuple[Any, FloatArray]:
+    """Rows of any other kind, block by block."""
     parts = row_slices(rows.n_rows, _ROWS_AT_ONCE)
     table = np.empty((rows.n_rows, rows.n_columns), dtype=device.dtype)
     squares = np.empty((len(parts), rows.n_columns))
@@ -40,5 +67,4 @@ def place(device: Device, rows: Rows) -> PlacedRows:
         squares[i] = np.einsum("nd,nd->d", some, some if weight is None else some * weight[:, None], dtype=np.float64)
 
     for_each_block(one, range(len(parts)))
-    weight = None if rows.weight is None else device.put(rows.weight)
-    return PlacedRows(device, device.put(table), weight, squares.sum(axis=0), rows.total_weight)
+    return device.put(table), squares.sum(axis=0)

@@ -24,7 +24,6 @@ from threadpoolctl import ThreadpoolController
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.devices import Device
-from prinfold.rows.placed import PlacedRows, place
 from prinfold.rows.tree_sums import S, Summable, TreeSum, cut_into_leaves, tree_sum
 
 P = TypeVar("P")
@@ -110,12 +109,6 @@ class Rows:
     def slices(self) -> list[slice]:
         return row_slices(self.n_rows, self.block_rows)
 
-    @cached_property
-    def placed(self) -> PlacedRows:
-        """The rows on their device."""
-        assert self.device is not None
-        return place(self.device, self)
-
     @property
     def plain(self) -> bool:
         """Whether a block is nothing but rows of an array in memory, less the offset."""
@@ -150,18 +143,21 @@ class Rows:
         return centered.astype(self.table.dtype, copy=False)
 
     def get_or_make(self, owner: object, make: Callable[[], T]) -> T:
-        """A result computed from all rows, made once for an owner and kept for its next call; only the newest stays."""
-        entry = self._memory[0] if self._memory else None
-        if entry is None or entry[0] is not owner:
-            entry = owner, make()
-            if isinstance(entry[1], np.ndarray):
-                entry[1].flags.writeable = False
-            self._memory[:] = [entry]
-        return cast(T, entry[1])
+        """A result computed from all rows, made once for an owner and kept for its next call.
+
+        Only that of the newest owner of each type stays.
+        """
+        known, value = self._memory.get(type(owner), (None, None))
+        if known is not owner:
+            value = make()
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            self._memory[type(owner)] = owner, value
+        return cast(T, value)
 
     @cached_property
-    def _memory(self) -> list[tuple[Any, Any]]:
-        return []
+    def _memory(self) -> dict[type, tuple[object, Any]]:
+        return {}
 
     def block_weight(self, part: Selection) -> FloatArray | None:
         return None if self.weight is None else self.weight[part]

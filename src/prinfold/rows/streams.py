@@ -22,6 +22,7 @@ from prinfold.exceptions import InvalidDataError
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.column_selection import Numbers
 from prinfold.rows.dask_partitions import add_found
+from prinfold.rows.placed import placed
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.rows.tree_sums import S, TreeSum, tree_sum
 from prinfold.validation.refusals import refuse_columns_without_values, refuse_non_finite, refuse_scale
@@ -356,7 +357,7 @@ def sent_ahead(device: Device, portions: Iterator[Rows]) -> Iterator[Rows]:
         if rows is None:
             return None
         there = replace(rows, device=device)
-        there.placed  # noqa: B018 - sends them
+        placed(there)
         return there
 
     with ThreadPoolExecutor(1, thread_name_prefix="prinfold-sender") as sender:

@@ -22,7 +22,7 @@ from prinfold.devices.device import to_numpy
 from prinfold.devices.nearest_nodes import nearest_sums
 from prinfold.devices.softmax_sums import NodeLoading
 from prinfold.latent import LatentSpace
-from prinfold.rows.placed import PlacedRows
+from prinfold.rows.placed import PlacedRows, placed
 from prinfold.rows.rows import Rows, blas_on_one_thread, for_each_block, sum_through
 from prinfold.som.neighborhoods import Neighborhood
 from prinfold.som.node_surface import NodeWins, places_of, update
@@ -156,20 +156,20 @@ class PortionWins:
     @blas_on_one_thread()
     def __call__(self, rows: Rows) -> _WonRows:
         if rows.device is not None and not rows.gaps and rows.n_rows * len(self.codebook) >= _WORTH_SENDING:
-            return _won_there(rows.placed, self.codebook)
+            return _won_there(placed(rows), self.codebook)
         sizes = [(part.stop - part.start) * len(self.codebook) for part in rows.slices]
         return sum_through(lambda: _Assignment(rows, self.codebook), rows.slices, sizes)
 
 
-def _won_there(placed: PlacedRows, codebook: FloatArray) -> _WonRows:
+def _won_there(there: PlacedRows, codebook: FloatArray) -> _WonRows:
     """The same on the device of the rows."""
-    device = placed.device
+    device = there.device
     nodes = NodeLoading(device.put(codebook.T), device.put(-0.5 * np.square(codebook).sum(axis=1)))
     with device.memory_named():
-        found = nearest_sums(device.xp, placed.table, placed.weight, nodes)
+        found = nearest_sums(device.xp, there.table, there.weight, nodes)
         mass, moment, score = (to_numpy(each).astype(np.float64).sum(axis=0) for each in found)
     won = NodeWins(mass[:, None], np.ascontiguousarray(moment.T))
-    return _WonRows(won, max(float(placed.squares.sum()) - 2.0 * float(score), 0.0))
+    return _WonRows(won, max(float(there.squares.sum()) - 2.0 * float(score), 0.0))
 
 
 def winners(rows: Rows, codebook: FloatArray, n_best: int = 1) -> IntArray:

@@ -27,9 +27,9 @@ from prinfold.gtm.noise.protocol import (
     Parameters,
     Posterior,
     Precision,
-    RowSums,
     ScaledLogDensity,
     Statistics,
+    WholeRowSums,
     largest_weight,
 )
 from prinfold.gtm.penalties import Penalty
@@ -210,7 +210,7 @@ def _column_precisions(nodes: IsotropicNodes) -> FloatArray:
     return np.full(nodes.centers.shape[1], nodes.precision)
 
 
-def _statistics(sums: RowSums) -> Statistics:
+def _statistics(sums: WholeRowSums) -> Statistics:
     return Statistics(sums.mass, sums.moment, float(sums.squares.sum()), sums.log_likelihood, sums.total)
 
 

@@ -31,7 +31,7 @@ from prinfold.gtm.noise.protocol import (
     Posterior,
     Precision,
     RowStatistics,
-    RowSums,
+    WholeRowSums,
     largest_weight,
     positive_array,
 )
@@ -251,7 +251,7 @@ def _column_precisions(nodes: CellNodes) -> FloatArray:
     return np.asarray(1.0 / nodes.variance)
 
 
-def _statistics(sums: RowSums) -> CellStatistics:
+def _statistics(sums: WholeRowSums) -> CellStatistics:
     """Of rows without gaps and errors, whose cells are all trusted."""
     masses = np.broadcast_to(sums.mass[:, None], sums.moment.shape)
     full = np.full(sums.moment.shape[1], sums.total)

@@ -258,7 +258,7 @@ class IndependentCells(Generic[P, B]):
     gaussian: bool = True
 
 
-class RowSums(NamedTuple):
+class WholeRowSums(NamedTuple):
     """Sums over rows without gaps: ``mass`` (K,) Σ r, ``moment`` (K, D) Σ r t, ``squares`` (D,) Σ t², and the rest."""
 
     mass: FloatArray
@@ -276,7 +276,7 @@ class OneProduct(Generic[N, S]):
     """
 
     precisions: Callable[[N], FloatArray]
-    statistics: Callable[[RowSums], S]
+    statistics: Callable[[WholeRowSums], S]
 
 
 @dataclass(frozen=True)
