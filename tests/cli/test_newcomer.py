@@ -44,7 +44,7 @@ def test_text_that_differs_in_each_row_is_its_name(process: Path, call: Call) ->
     said = call("explore", "data.prinfold", "data.csv")
     assert "note: rows are called by id, which is different in each; --names COLUMN takes another column" in said.out
     assert page_data("data-map.html")["rowNames"] == [f"P-{i}" for i in range(40)]
-    assert call("explore", "data.prinfold", "data.csv", "-f", "--names", "none").out.startswith("40 rows")
+    assert call("explore", "data.prinfold", "data.csv", "-f", "--names", "none").out.startswith("Map of 40 rows")
     assert page_data("data-map.html")["rowNames"] is None
     assert call("report", "data.prinfold", "data.csv", "-q").code == 0
     assert "P-" in Path("data-report.html").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from prinfold._typing import FloatArray
 from prinfold.base.starting_points import principal_axes
 from prinfold.basis_maps.bases import carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message, MultimodalWarning, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message, MultimodalWarning, percent, warn_caller
 from prinfold.geometry.folds import Folds, describe, find_folds
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import Parameters
@@ -137,7 +137,7 @@ def about_far_modes(share: float) -> Iterator[Words]:
     if share > MANY_ROWS:
         yield (
             Message(
-                f"For {share:.0%} of the rows the map is not sure where they belong: their posterior mean lies "
+                f"For {percent(share)} of the rows the map is not sure where they belong: their posterior mean lies "
                 f"over {FAR_MODE:g} node spacings from the mode. The surface passes near them in several places, "
                 "or the noise spans many nodes.",
                 Advice("posterior_mode", words="look at their likeliest places ({})"),
