@@ -154,7 +154,7 @@ def test_doubts_in_plain_words() -> None:
     with pytest.warns(MultimodalWarning) as caught:
         prinfold.GTM(nodes=8, max_iter=5, tol=0, random_state=0).fit(X)
     (doubt,) = [as_options(each.message) for each in caught if each.category is MultimodalWarning]
-    assert re.match(r"For \d+% of the rows the map is not sure where they belong", doubt)
+    assert re.match(r"For \d+ % of the rows the map is not sure where they belong", doubt)
     assert "likeliest places (prinfold transform --modes)" in doubt
     assert "try another start, such as --set init=isomap" in doubt
 

@@ -249,7 +249,7 @@ def test_names_of_columns_are_those_of_the_first_block():
 
 
 def test_what_a_stream_cannot_begin_with():
-    with pytest.raises(InvalidParameterError, match="begins with rows of which no coordinates are known"):
+    with pytest.raises(InvalidParameterError, match="cannot start from given coordinates"):
         GTM(**{**BEGIN, "init": np.zeros((200, 2))}).partial_fit(X[:200])
     with pytest.raises(
         InvalidParameterError, match=r"follows the evidence needs all rows at once.*set trainer='batch'"

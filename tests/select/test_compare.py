@@ -815,7 +815,7 @@ def test_how_sure_it_is(share: float, words: str, tie: bool) -> None:
     assert ("likely" if tie and share == 0.95 else words) in said
     assert ("within one standard error of it: b" in said) == tie
     assert ("every other one is more than one standard error away" in said) == (not tie and share > 0.6)
-    assert (", b in 48%" in said) == (share == 0.52)
+    assert (", b in 48 %" in said) == (share == 0.52)
 
 
 def test_the_table_as_a_frame(found: Comparison) -> None:

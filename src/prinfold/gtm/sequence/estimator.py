@@ -369,8 +369,8 @@ class GTMSequence(SequenceVerbs):
         shares = job.model.noise.capabilities.node_shares
         if shares is not None and shares.learned:
             raise InvalidParameterError(
-                f"noise={self.noise!r} gives nodes shares of their own in a mixture, but how often a walk comes by a "
-                "node is up to its steps; use VaryingNoise(mixing=False)"
+                f"noise={self.noise!r} learns how often each node is visited, but in a sequence the transitions "
+                "determine that; use VaryingNoise(mixing=False)"
             )
 
     def _sequence_attributes(self, job: TrainingJob, state: Any) -> dict[str, Any]:
