@@ -103,7 +103,7 @@ def about_noise_floor(floor: float, noise_floor: float, rows: Rows) -> Words:
             f"the noise has shrunk to its floor (noise_floor={noise_floor:g}): the surface passes through "
             "the rows themselves",
             Advice("basis", words="use fewer basis functions ({})"),
-            Advice("nodes", words="fewer nodes ({})"),
+            "fewer nodes",
             Advice("regularization", words="more {}"),
             Advice("noise_floor", words="a higher {}"),
         ),
@@ -142,7 +142,7 @@ def about_far_modes(share: float) -> Iterator[Words]:
                 "or the noise spans many nodes.",
                 Advice("posterior_mode", words="look at their likeliest places ({})"),
                 Advice("init", "isomap", "try another start, such as {}"),
-                Advice("nodes", words="fewer nodes ({})"),
+                "fewer nodes",
             ),
             MultimodalWarning,
         )

@@ -67,7 +67,8 @@ random_state.starts : int, RandomState or Generator, default=None
 random_state.bandwidth : int, RandomState or Generator, default=None
     Seed of rules for the bandwidth that draw.
 verbose : int, default=0
-    1 shows a progress bar on a terminal or in a notebook, 2 a line for each iteration.
+    1 shows a progress bar on a terminal or in a notebook, 2 a line for each iteration; 0 only how long it has been
+    going on, after two seconds, in a line that vanishes at the end.
 max_iter : int
     Most iterations.
 tol : float

@@ -49,7 +49,7 @@ def _warn_about_jumps(model: GTMSequence) -> list[str]:
         return []
     words = f"{percent(model.jump_)} of the steps go further than the {model.reach_} node(s) that a step reaches"
     words = f"{words}: nodes may be too close for it, or rows too far apart in time to tell of each other"
-    return [Message(words, Advice("reach", words="raise {}"), Advice("nodes", words="use fewer nodes ({})"))]
+    return [Message(words, Advice("reach", words="raise {}"), Advice("nodes", words="use fewer nodes"))]
 
 
 @fill_parameter_docs
