@@ -164,6 +164,20 @@ def test_every_page_is_in_one_of_the_indices(page: Path) -> None:
     assert in_navigation == listed
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+def test_links_to_headings_lead_to_one(page: Path) -> None:
+    """As the documentation names them: in small letters, without punctuation, with hyphens for blanks."""
+    words = page.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(((?!https?:)[^()#\s]*)#([^()\s]+)\)", words)
+    lost = [f"{where}#{name}" for where, name in links if name not in _headings(page.parent / where if where else page)]
+    assert lost == []
+
+
+def _headings(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 def test_the_readme_leads_to_every_index() -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert {f"docs/{each.parent.name}/index.md" for each in INDICES} <= set(links)
