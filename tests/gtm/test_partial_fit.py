@@ -286,7 +286,7 @@ def test_files_of_earlier_versions_have_no_sums(tmp_path):
     model = stream(X[:400])
     model.memory_ = None  # as such a file is read
     assert np.isnan(model.n_seen_)
-    with pytest.raises(InvalidDataError, match=r"an earlier version wrote.*fit it again"):
+    with pytest.raises(InvalidDataError, match=r"saved by an earlier version.*fit it again"):
         model.partial_fit(X[:10])
     model.save(tmp_path / "m.prinfold")
     same(load(tmp_path / "m.prinfold"), model)
