@@ -7,6 +7,8 @@ import importlib.util
 import inspect
 import os
 import re
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,6 +164,20 @@ def test_every_page_is_in_one_of_the_indices(page: Path) -> None:
     assert in_navigation == listed
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+def test_links_to_headings_lead_to_one(page: Path) -> None:
+    """As the documentation names them: in small letters, without punctuation, with hyphens for blanks."""
+    words = page.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(((?!https?:)[^()#\s]*)#([^()\s]+)\)", words)
+    lost = [f"{where}#{name}" for where, name in links if name not in _headings(page.parent / where if where else page)]
+    assert lost == []
+
+
+def _headings(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 def test_the_readme_leads_to_every_index() -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert {f"docs/{each.parent.name}/index.md" for each in INDICES} <= set(links)
@@ -220,6 +236,25 @@ def test_broken_code_in_a_page_is_seen(tmp_path: Path) -> None:
     page.write_text("```python\na = 1\n```\n\n```pycon\n>>> a + 1\n3\n```\n")
     with pytest.raises(AssertionError, match="Expected"):
         run_fences(page)
+
+
+def test_examples_import_what_the_documentation_is_built_with() -> None:
+    """`make docs` installs prinfold, its pictures and the group `docs`, and runs every example with that."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["plot"]]
+    listed += project["dependency-groups"]["docs"]
+    there = {re.match(r"[\w.-]+", each).group().lower() for each in listed if isinstance(each, str)}  # type: ignore[union-attr]
+    modules = set()
+    for path in (ROOT / "examples").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {each.name.partition(".")[0] for each in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                modules.add(node.module.partition(".")[0])
+    assert "pandas" in modules
+    names = {"sklearn": "scikit-learn"}
+    missing = {each for each in modules - sys.stdlib_module_names - {"prinfold"} if names.get(each, each) not in there}
+    assert missing == set()
 
 
 def test_the_gallery_has_a_place_for_every_example() -> None:

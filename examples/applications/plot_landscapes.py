@@ -4,7 +4,7 @@ Classes and numbers as landscapes over a map
 
 A map of pipe flows knows nothing of flow regimes or of how much oil is in the pipe. Laid over it, what is known of the
 rows makes a landscape: at each node the classes or numbers of the rows that lie there. The landscape is a classifier
-and a regressor too, and says where it has no ground to stand on.
+and a regressor too, and says where no data support it.
 """
 
 # %%

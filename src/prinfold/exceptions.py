@@ -98,6 +98,11 @@ def quantity(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
+def percent(share: float, decimals: int = 0) -> str:
+    """A share in words: 0.24 is 24 %."""
+    return f"{100 * share:.{decimals}f} %"
+
+
 class PrinfoldError(Exception):
     """Base of every error that prinfold raises on its own account."""
 

@@ -179,7 +179,7 @@ def test_reports_name_what_is_wrong(rows):
     assert "off the surface" in loud
     assert "beam 4 (" in loud
     assert loud.count("%") <= 6
-    assert model.report(broken, n_columns=1)[1].count("%)") <= 2
+    assert model.report(broken, n_columns=1)[1].count(" %)") <= 2
 
 
 def test_reports_of_rare_places_and_of_rows_on_the_surface(monitor):

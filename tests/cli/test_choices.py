@@ -48,6 +48,24 @@ def test_whole_numbers_may_be_classes_or_ids(values: list[float], caution: str |
     assert choose_columns(whole(k=values), ["x", "k"], [], []).cautions == ()
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("Asset ID", [100_000 + i for i in range(30)], "an id, by its name and its numbers"),
+        ("sampleId", np.random.default_rng(0).permutation(1000)[:30].tolist(), "an id, by its name and its numbers"),
+        ("id", [i % 3 for i in range(30)], None),
+        ("id", [i + 0.5 for i in range(30)], None),
+        ("humidity", [1000 + 3 * i for i in range(30)], None),
+        ("day", [f"2026-01-{1 + i % 28:02d}" for i in range(30)], "dates"),
+    ],
+)
+def test_columns_that_are_called_ids_and_dates_are_left_out(name: str, values: list, reason: str | None) -> None:
+    chosen = choose_columns(whole(**{name: values}), [], [], [])
+    assert dict(chosen.left_out) == ({} if reason is None else {name: reason})
+    if "ID" in name:  # asked for, it is used
+        assert choose_columns(whole(**{name: values}), [name, "x"], [], []).names == (name, "x")
+
+
 def test_a_table_of_whole_numbers_is_one() -> None:
     """Answers to questions, or pixels: nobody needs to be told of each."""
     answers = {f"q{j}": [(i * j) % 5 for i in range(30)] for j in range(1, 5)}

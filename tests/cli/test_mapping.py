@@ -271,7 +271,7 @@ def page_data(path: str) -> dict:
 
 def test_a_page_of_the_rows(model: Path, call: Call) -> None:
     said = call("explore", "data.prinfold", "data.csv", "--label", "side", "--names", "id", "--title", "Both sides")
-    assert said.out.startswith("40 rows on a page of")
+    assert said.out.startswith("Map of 40 rows written to data-map.html (")
     page = page_data("data-map.html")
     assert page["title"] == "Both sides"
     assert page["columns"] == ["a", "b", "c"]
@@ -357,7 +357,7 @@ def test_a_report_on_the_rows(model: Path, call: Call) -> None:
         "f",
     ]
     said = call("report", "data.csv", "data.prinfold", *words)
-    assert said.out == "40 rows reported on in data-report.html, with figures in f; open it in a browser\n"
+    assert said.out == "Report on 40 rows written to data-report.html, with figures in f; open it in a browser\n"
     text = Path("data-report.html").read_text(encoding="utf-8")
     assert "<h1>A report" in text
     assert "it was the likeliest &amp; the smoothest" in text

@@ -54,7 +54,7 @@ PYTHON = re.compile(r"n_components|random_state|mode_distance|posterior_mode|\w\
         (Message("lost", Advice("kernel", "gaussian", "take {}")), "lost; take --set kernel=gaussian"),
         (
             Message("It stopped.", Advice("max_iter", words="raise {} (now 5)"), Advice("tol", words="raise {}")),
-            "It stopped. Raise --set max_iter=VALUE (now 5), or raise --set tol=VALUE.",
+            "It stopped. Raise max_iter (now 5) by --set max_iter=VALUE, or raise tol by --set tol=VALUE.",
         ),
         (
             Message("it looks like names", Advice("columns", {"a": "gaussian"}, "say {}")),

@@ -44,7 +44,7 @@ def test_text_that_differs_in_each_row_is_its_name(process: Path, call: Call) ->
     said = call("explore", "data.prinfold", "data.csv")
     assert "note: rows are called by id, which is different in each; --names COLUMN takes another column" in said.out
     assert page_data("data-map.html")["rowNames"] == [f"P-{i}" for i in range(40)]
-    assert call("explore", "data.prinfold", "data.csv", "-f", "--names", "none").out.startswith("40 rows")
+    assert call("explore", "data.prinfold", "data.csv", "-f", "--names", "none").out.startswith("Map of 40 rows")
     assert page_data("data-map.html")["rowNames"] is None
     assert call("report", "data.prinfold", "data.csv", "-q").code == 0
     assert "P-" in Path("data-report.html").read_text(encoding="utf-8")
@@ -154,7 +154,7 @@ def test_doubts_in_plain_words() -> None:
     with pytest.warns(MultimodalWarning) as caught:
         prinfold.GTM(nodes=8, max_iter=5, tol=0, random_state=0).fit(X)
     (doubt,) = [as_options(each.message) for each in caught if each.category is MultimodalWarning]
-    assert re.match(r"For \d+% of the rows the map is not sure where they belong", doubt)
+    assert re.match(r"For \d+ % of the rows the map is not sure where they belong", doubt)
     assert "likeliest places (prinfold transform --modes)" in doubt
     assert "try another start, such as --set init=isomap" in doubt
 

@@ -23,11 +23,12 @@ def test_a_chemist_with_a_spreadsheet_export(folder: Path, call: Call) -> None:
     rng = np.random.default_rng(0)
     size, polar = rng.gamma(4.0, 50.0, 150), rng.gamma(1.5, 25.0, 150)
     soluble = -0.012 * size + 0.01 * polar + 0.3 * rng.normal(size=150)
-    cells = zip([f"Säure {i}" for i in range(150)], size, polar, soluble, strict=True)
-    lines = [f"{name};{a:.2f};{b:.2f};{c:.3f}".replace(".", ",") for name, a, b, c in cells]
+    purity = rng.uniform(80, 100, 150)
+    cells = zip([f"Säure {i}" for i in range(150)], size, polar, purity, soluble, strict=True)
+    lines = [f"{name};{a:.2f};{b:.2f};{p:.1f} %;{c:.3f}".replace(".", ",") for name, a, b, p, c in cells]
     lines[3] = lines[3].rsplit(";", 1)[0] + ";n.a."
-    # 1. The export of a German spreadsheet: Windows letters, semicolons, decimal commas, a gap.
-    Path("stoffe.csv").write_bytes("\n".join(["Stoff;Größe;Polarität;logS", *lines, ""]).encode("cp1252"))
+    # 1. The export of a German spreadsheet: Windows letters, semicolons, decimal commas, percents, a gap.
+    Path("stoffe.csv").write_bytes("\n".join(["Stoff;Größe;Polarität;Reinheit;logS", *lines, ""]).encode("cp1252"))
     # 2. What is in it?
     said = call("info", "stoffe.csv")
     assert "Größe" in said.out
@@ -49,7 +50,7 @@ def test_a_chemist_with_a_spreadsheet_export(folder: Path, call: Call) -> None:
     # 8. A file that is there is not written over.
     assert "--force" in call("transform", "stoffe.prinfold", "stoffe.csv", "--out", "places.csv").complaint
     # 9. The model in Python.
-    assert prinfold.load("stoffe.prinfold").n_features_in_ == 3
+    assert prinfold.load("stoffe.prinfold").n_features_in_ == 4
     # 10. A property landscape with its error.
     known = np.isfinite(soluble)
     with warnings.catch_warnings():

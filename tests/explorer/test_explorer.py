@@ -605,7 +605,7 @@ def test_what_cannot_be_shown_is_refused(pipe: tuple[GTM, Any]) -> None:
     with pytest.raises(InvalidDataError, match="values has shape"):
         explore(model, data.X, path=None, values=[1.0])
     bent = make_pipeline(PowerTransformer(), GTM(nodes=6, basis=3, **_FEW)).fit(data.X)
-    with pytest.raises(InvalidParameterError, match="not straight"):
+    with pytest.raises(InvalidParameterError, match="not linear"):
         explore(bent, data.X, path=None)
     opaque = make_pipeline(_Opaque(), GTM(nodes=6, basis=3, **_FEW)).fit(data.X)
     with pytest.raises(InvalidParameterError, match="cannot be undone"):

@@ -232,7 +232,7 @@ def test_more_early_cells_are_no_difference_between_conditions(fewer: bool) -> N
     found = condition_difference(counts, times, sample % 2, sample)
     assert 0.01 < (found.p_value[:290] < 0.05).mean() < 0.08
     np.testing.assert_allclose(found.effect[290:].mean(), 2.0, atol=0.25)
-    assert re.search(r"compared in [34] of 5 parts of the time, with \d\d% of the cells", found.note)
+    assert re.search(r"compared in [34] of 5 parts of the time, with \d\d % of the cells", found.note)
 
 
 def test_conditions_at_other_times_cannot_be_compared() -> None:

@@ -321,13 +321,13 @@ def test_a_row_that_outweighs_all_others_is_named_as_its_table_names_it():
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
             GTM(nodes=4, basis=2, max_iter=2, tol=0).fit(rows, sample_weight=weight)
-        assert sum(f"{name} makes up 98.2% of the variance" in str(each.message) for each in heard) == 1
+        assert sum(f"{name} makes up 98.2 % of the variance" in str(each.message) for each in heard) == 1
 
 
 def test_a_row_that_outweighs_all_others_is_named():
     X = np.random.default_rng(0).normal(size=(60, 3))
     X[13, 1] = 1e4
-    with pytest.warns(DegenerateWarning, match=r"Row 13 makes up 98.3% of the variance"):
+    with pytest.warns(DegenerateWarning, match=r"Row 13 makes up 98.3 % of the variance"):
         GTM(nodes=4, basis=2, max_iter=2, tol=0).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error", DegenerateWarning)

@@ -44,7 +44,7 @@ def test_eight_in_a_hundred_rows_in_doubt_are_a_warning_with_that_number():
     said, share, _ = fit_with_rows_between(26)
     assert 0.075 < share < 0.085
     assert len(said) == 1
-    assert said[0].startswith("For 8% of the rows")
+    assert said[0].startswith("For 8 % of the rows")
 
 
 @pytest.mark.parametrize("weight", [1e-6, 0.1])
@@ -60,4 +60,4 @@ def test_few_rows_in_doubt_with_much_weight_are_a_warning_with_their_share_of_it
     assert 0.075 < by_weight < 0.085
     assert by_count < 0.02
     assert len(said) == 1
-    assert said[0].startswith("For 8% of the rows")
+    assert said[0].startswith("For 8 % of the rows")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import sys
+from threading import Thread
+from time import sleep
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +15,7 @@ from sklearn.base import clone
 
 from prinfold import GTM, DensityRidge, PrincipalTree, choose, compare, explore, report
 from prinfold.loops import Iteration, Meter, StopReason, Working, bars, muted, progress, progress_for, while_working
+from prinfold.validation.failures import name_failures
 
 DATA = np.random.default_rng(0).normal(size=(30, 3))
 
@@ -246,6 +249,35 @@ def test_pages_say_that_they_are_made(monkeypatch, make):
     make(model, SMALL, None)
     assert shown[0] == {explore: "Making the page", report: "Making the report"}[make]
     assert ("Making the report: figure 1 of 4" in shown) == (make is report)
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning", "ignore:The iteration limit")
+def test_a_verb_that_takes_long_says_so_and_leaves_nothing_behind(monkeypatch):
+    """A line after a moment, of the verb that was called, not of those that it calls; other threads show none."""
+    monkeypatch.setattr(progress, "_SILENT_SECONDS", 0.02)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    model = GTM(nodes=5, basis=3, max_iter=2, tol=0, random_state=0).fit(DATA)
+    rest = type(model).transform.__wrapped__
+
+    def slow(self, X):
+        self.score(X)
+        sleep(0.3)
+        return rest(self, X)
+
+    monkeypatch.setattr(GTM, "transform", name_failures(slow))
+    slow.__name__ = "transform"
+    terminal.truncate(0)
+    model.transform(DATA)
+    shown = [each.strip() for each in re.split(r"\r|\x1b\[K", terminal.getvalue().strip("\0")) if each.strip()]
+    assert shown
+    assert {each.partition(" ")[0] for each in shown} <= {"GTM.transform", "GTM.slow"}
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    terminal.truncate(0)
+    thread = Thread(target=model.transform, args=(DATA,))
+    thread.start()
+    thread.join()
+    assert terminal.getvalue().strip("\0") == ""
 
 
 def test_a_line_for_each_iteration_wherever_it_goes():

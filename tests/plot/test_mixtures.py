@@ -58,7 +58,7 @@ def test_every_map_has_a_panel_with_the_rows_that_belong_to_it(model: GTMMixture
     ax = plot.mixture(model, DATA.X, labels=DATA.names)
     held = model.memberships(DATA.X)
     assert [each.get_title(loc="left") for each in maps_on(ax)] == [
-        f"map {j} · {share:.0%}" for j, share in enumerate(model.mixing_)
+        f"map {j} · {100 * share:.0f} %" for j, share in enumerate(model.mixing_)
     ]
     for j, own in enumerate(maps_on(ax)):
         assert points_on(own) == (held[:, j] >= FAINTEST).sum()

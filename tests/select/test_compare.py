@@ -415,7 +415,7 @@ def test_ties_are_said_in_words() -> None:
     said = _said([0.8, 0.2, 0.0], [True, True, False], smoothest=1, name="error")
     assert said[:3] == [
         "a is recommended: of 3 surfaces it has the lowest loss on rows held out (held-out error 1 ± 1).",
-        "That is likely: it would be chosen in 80% of resamples of the rows; within one standard error of it: b.",
+        "That is likely: it would be chosen in 80 % of resamples of the rows; within one standard error of it: b.",
         "The smoothest of those tied is b, for those who want a smooth map.",
     ]
     assert said[3].startswith(
@@ -815,7 +815,7 @@ def test_how_sure_it_is(share: float, words: str, tie: bool) -> None:
     assert ("likely" if tie and share == 0.95 else words) in said
     assert ("within one standard error of it: b" in said) == tie
     assert ("every other one is more than one standard error away" in said) == (not tie and share > 0.6)
-    assert (", b in 48%" in said) == (share == 0.52)
+    assert (", b in 48 %" in said) == (share == 0.52)
 
 
 def test_the_table_as_a_frame(found: Comparison) -> None:

@@ -55,7 +55,7 @@ def test_separate_groups_are_counted_and_lone_rows_are_none():
     assert separate_groups(np.vstack([one, other])) == [100, 50]
     assert separate_groups(one) == [100]
     assert separate_groups(np.vstack([one, [[100.0, 0.0, 0.0]]])) == [101]
-    assert "2 separate groups (67%, 33%)" in str(groups_note(np.vstack([one, other])))
+    assert "2 separate groups (67 %, 33 %)" in str(groups_note(np.vstack([one, other])))
     assert groups_note(datasets.make_spiral(300, rng=0).X) is None
     assert groups_note(datasets.make_swiss_roll(300, rng=0).X) is None
 

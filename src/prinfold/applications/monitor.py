@@ -15,7 +15,7 @@ from prinfold.applications.base import accepts, map_constraint, map_part, refuse
 from prinfold.applications.monitor_measures import MonitorMeasures
 from prinfold.applications.monitor_statistics import SPLITS, Contributions, Limits, Measures, PValues
 from prinfold.base.file_requirements import require_parts
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError, percent, warn_caller
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers
 from prinfold.validation.memory import check_draws
@@ -410,5 +410,5 @@ def _describe_columns(parts: FloatArray, names: list[str], most: int) -> str:
     total = float(parts.sum())
     order: Any = np.argsort(-parts, kind="stable")[:most]
     share = parts / total if total > _ROUNDING_SQUARE else np.zeros_like(parts)
-    told = [f"{names[j]} ({share[j]:.0%})" for j in order if share[j] >= 0.01]
+    told = [f"{names[j]} ({percent(share[j])})" for j in order if share[j] >= 0.01]
     return ", ".join(told) if told else "no column in particular"

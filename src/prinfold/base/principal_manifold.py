@@ -25,6 +25,7 @@ from prinfold.exceptions import (
     InvalidDataError,
     Message,
     OutOfDomainError,
+    quantity,
 )
 from prinfold.files.kinds import Kinds
 from prinfold.files.latent_kinds import LATENT_SPACE
@@ -148,8 +149,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         squared = over_all_columns(squared, ~np.isnan(table), self.latent_.dimension)
         if np.isnan(squared).all():
             raise InvalidDataError(
-                f"no row has more than {self.latent_.dimension} cells, as many as the surface has dimensions, so that "
-                "none has a distance from it; give rows with more cells"
+                f"no row has more than {quantity(self.latent_.dimension, 'known cell')}, but a distance from a surface "
+                f"of {quantity(self.latent_.dimension, 'dimension')} needs more; give rows with fewer gaps"
             )
         return float(np.nanmean(squared))
 

@@ -114,12 +114,14 @@ def as_options(message: object) -> str:
 
 
 def _option(advice: Advice) -> str:
-    """``set n_components=2`` → ``give --dimensions 2``, ``use kernel='gaussian'`` → ``use --set kernel=gaussian``."""
+    """``set n_components=2`` → ``give --dimensions 2``, ``raise tol`` → ``raise tol by --set tol=VALUE``."""
     name, value = advice.setting, advice.value
+    if value is ANY_VALUE and name not in OPTIONS:
+        return f"{advice.words.format(name)} by --set {name}=VALUE"
     if name in OPTIONS:
         given = OPTIONS[name] if value is ANY_VALUE else f"{OPTIONS[name]} {value}"
     else:
-        given = f"{name}={'VALUE' if value is ANY_VALUE else value}"
+        given = f"{name}={value}"
         given = f'--set "{given}"' if " " in given else f"--set {given}"
     return advice.words.replace("set {}", "give {}").format(given)
 

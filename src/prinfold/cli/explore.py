@@ -85,9 +85,8 @@ def _explore(options: argparse.Namespace) -> int:
     with console.note_warnings(), console.working("Making the page"):
         page = explore(surface.thing, rows, out, **about, **shown)
     n = 0 if rows is None else len(rows)
-    console.say(
-        f"{quantity(n, 'row')} on a page of {len(page.html) / 1e6:.1f} MB, written to {out}; open it in a browser"
-    )
+    of = f" of {quantity(n, 'row')}" if n else ""
+    console.say(f"Map{of} written to {out} ({len(page.html) / 1e6:.1f} MB); open it in a browser")
     console.result |= {"command": "explore", "model": options.model, "data": options.data, "out": out, "rows": n}
     console.close()
     if options.open:

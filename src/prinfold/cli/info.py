@@ -15,6 +15,7 @@ from prinfold.cli.methods import aliases, changed_settings, choose_scaling, meth
 from prinfold.cli.models import StoredSurface, is_surface, load_model
 from prinfold.cli.planning import read
 from prinfold.cli.tables.columns import choose_columns
+from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.tables.rows import ChosenCells
 from prinfold.exceptions import InvalidDataError, join_names, quantity
@@ -25,6 +26,8 @@ _EXTRAS = {
     "matplotlib": "pictures",
 }
 _MOST_COLUMNS = 40
+_FOUR_DIGITS, _MANY_DIGITS = 1e4, 1e9
+"""Numbers that are shown to the unit lie between these."""
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +60,9 @@ def _installation(console: Console) -> None:
     console.say(align([(name + (f", {short[name]}" if name in short else ""), words) for name, words in known.items()]))
     console.say("\nFiles\n  CSV, TSV and other text, .npy, .npz; also compressed by gzip")
     console.say(
-        align([(name, f"{'there' if extras[name] else 'not installed'}: {words}") for name, words in _EXTRAS.items()])
+        align(
+            [(name, f"{'installed' if extras[name] else 'not installed'}: {words}") for name, words in _EXTRAS.items()]
+        )
     )
     console.result |= {"command": "info", "version": __version__, "methods": known, "installed": extras}
 
@@ -70,7 +75,7 @@ def _describe_model_file(path: Path, console: Console) -> None:
         _model(path, StoredSurface.of(thing), console)
         return
     changed = changed_settings(last)
-    words = ", ".join(f"{name}={value}" for name, value in changed.items()) or "the usual ones"
+    words = ", ".join(f"{name}={value}" for name, value in changed.items()) or "the defaults"
     lines = [("model", f"{type(last).__name__}, for use from Python"), ("settings", words)]
     console.say(f"{path}\n{align(lines)}")
     settings = {name: str(value) for name, value in changed.items()}
@@ -102,8 +107,8 @@ def _model(path: Path, surface: StoredSurface, console: Console) -> None:
         ("model", f"{surface.kind} of {quantity(found['dimensions'], 'dimension')}"),
         ("columns", f"{surface.width}" + ("" if names is None else f": {join_names(names, 12)}")),
         ("scaling", surface.scaling),
-        ("settings", ", ".join(f"{name}={value}" for name, value in changed.items()) or "the usual ones"),
-        ("missing cells", "taken" if surface.takes_gaps else "not taken"),
+        ("settings", ", ".join(f"{name}={value}" for name, value in changed.items()) or "the defaults"),
+        ("missing cells", "allowed" if surface.takes_gaps else "not allowed"),
         *([("noise", f"{found['noise']:.4g} (standard deviation, after scaling)")] if "noise" in found else []),
         ("training", f"{quantity(found['iterations'], 'iteration')}. {model.stop_reason_.plain}"),
         ("size", f"{found['bytes'] / 1e6:.2f} MB"),
@@ -143,6 +148,7 @@ def _summary(table: FileTable, name: str) -> dict[str, Any]:
             "kind": "text",
             "missing": missing,
             "different": len(set(words)),
+            "dates": dates_of(values) is not None,
             "example": words[0] if words else None,
         }
     finite = values[np.isfinite(values)]
@@ -161,11 +167,17 @@ def _without_infinity(table: FileTable, name: str) -> FileTable:
 def _column_words(summary: dict[str, Any]) -> str:
     gaps = f", {summary['missing']} missing" if summary["missing"] else ""
     if summary["kind"] == "text":
-        return f"text, {summary['different']} different, such as {summary['example']!r}{gaps}"
+        kind = "dates" if summary["dates"] else "text"
+        return f"{kind}, {summary['different']} different, such as {summary['example']!r}{gaps}"
     if "mean" not in summary:
         return "nothing in it"
-    ends = f"{summary['least']:.4g} to {summary['most']:.4g}"
-    return f"{ends}, mean {summary['mean']:.4g}, SD {summary['spread']:.4g}{gaps}"
+    least, most, mean, spread = (_rounded(summary[name]) for name in ("least", "most", "mean", "spread"))
+    return f"{least} to {most}, mean {mean}, SD {spread}{gaps}"
+
+
+def _rounded(number: float) -> str:
+    """A number in four digits, or to the unit where it has more: 100499 rather than 1.005e+05."""
+    return f"{number:.0f}" if _FOUR_DIGITS <= abs(number) < _MANY_DIGITS else f"{number:.4g}"
 
 
 INFO = Command(

@@ -50,7 +50,7 @@ def _report(options: argparse.Namespace) -> int:
     with console.note_warnings(), console.working("Writing the report"):
         report(surface.thing, rows, out, **about, **shown, figures=options.figures)
     beside = "" if options.figures is None else f", with figures in {options.figures}"
-    console.say(f"{quantity(len(rows), 'row')} reported on in {out}{beside}; open it in a browser")
+    console.say(f"Report on {quantity(len(rows), 'row')} written to {out}{beside}; open it in a browser")
     console.result |= {"command": "report", "model": options.model, "data": options.data, "out": out}
     console.result |= {"rows": len(rows), "figures": options.figures}
     console.close()

@@ -16,7 +16,7 @@ from prinfold._typing import BoolArray, FloatArray
 from prinfold.curves.arc_curve import ArcCurve, arc_lengths
 from prinfold.curves.starts import loop
 from prinfold.curves.winding import ELSEWHERE_RATIO, WOUND_RATIO, winds
-from prinfold.exceptions import Advice, Message
+from prinfold.exceptions import Advice, Message, percent
 from prinfold.numerics.polylines import nearest_on_polyline, segments_of
 
 _FEWEST_ROWS = 20
@@ -149,11 +149,12 @@ def _check_gap(curve: ArcCurve, about: RowsAboutCurve) -> str:
         return ""
     begin, end = z[widest], z[widest] + gaps[widest]
     before = float(about.share[order[: widest + 1]].sum())
-    sides = "" if curve.closed else f", with {before:.1%} of the rows before it and {1 - before:.1%} after it"
+    shares = f"{percent(before, 1)} of the rows before it and {percent(1 - before, 1)} after it"
+    sides = "" if curve.closed else f", with {shares}"
     return (
-        f"from {begin:.4g} to {end:.4g}, {gaps[widest] / curve.length:.0%} of its length, the curve runs where there "
-        f"are no rows{sides}: they are in pieces, or some are outliers; look at those, or take DensityRidge or "
-        f"GTMMixture"
+        f"the curve runs where there are no rows from {begin:.4g} to {end:.4g}, {percent(gaps[widest] / curve.length)} "
+        f"of its length{sides}. The rows are in pieces, or some are outliers. Look at those, or take DensityRidge or "
+        "GTMMixture"
     )
 
 
@@ -187,9 +188,9 @@ def _check_joining(curve: ArcCurve, about: RowsAboutCurve) -> str:
     if joined < _JOINED_SHARE:
         return ""
     return (
-        f"along {joined:.0%} of its length the curve turns by more than {np.degrees(_SHARP_TURN):.0f}° from one row to "
-        f"the next: it joins scattered rows instead of running through their middle; leave those out, "
-        f"smooth more, or take DensityRidge"
+        f"the curve turns by more than {np.degrees(_SHARP_TURN):.0f}° from one row to the next along {percent(joined)} "
+        "of its length. It joins scattered rows instead of running through their middle. Leave those out, smooth more, "
+        "or take DensityRidge"
     )
 
 
@@ -208,14 +209,14 @@ def _check_astray(curve: ArcCurve, about: RowsAboutCurve) -> str:
         return ""
     if float(about.share[far & _at_ends(curve, about)].sum()) > share / 2:
         return (
-            f"{share:.0%} of the rows lie beyond the ends of the curve, farther than {_FAR_FACTOR:g} times what is "
-            f"usual along it: it ends too early; set a wider bandwidth or another start, or take PrincipalCurve"
+            f"{percent(share)} of the rows lie beyond the ends of the curve, farther than {_FAR_FACTOR:g} times the "
+            "usual distance from it. It ends too early. Set a wider bandwidth or another start, or take PrincipalCurve"
         )
     middle = float(np.median(about.z[far]))
     return (
-        f"{share:.0%} of the rows lie farther from the curve than {_FAR_FACTOR:g} times what is usual along it, and "
-        f"crowd about arc length {middle:.4g}: the structure branches or crosses itself there, which DensityRidge "
-        f"follows, or the curve is too stiff"
+        f"{percent(share)} of the rows lie farther than {_FAR_FACTOR:g} times the usual distance from the curve, most "
+        f"of them about arc length {middle:.4g}. The data branch or cross there, or the curve is too stiff. Take "
+        "DensityRidge, which follows branches, or smooth less"
     )
 
 
@@ -225,9 +226,9 @@ def _check_winding(curve: ArcCurve, about: RowsAboutCurve) -> str:
     if doubled < _DOUBLED_SHARE:
         return ""
     return (
-        f"the curve doubles back over {doubled:.0%} of its length: two parts of it are nearer to each other than "
-        f"{_STRAND_DEVIATIONS:g} times the scatter of the rows across it ({about.across:.3g}), so that the data look "
-        f"branched or two-dimensional; try DensityRidge for branches, GTM(2) for a surface, or smooth more"
+        f"the curve doubles back over {percent(doubled)} of its length: two parts of it lie side by side, within "
+        f"{_STRAND_DEVIATIONS:g} times the scatter of the rows ({about.across:.3g}). The data look branched or "
+        "two-dimensional. Try DensityRidge for branches, GTM(2) for a surface, or smooth more"
     )
 
 

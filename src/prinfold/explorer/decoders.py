@@ -144,7 +144,7 @@ def _graph(graph: RidgeGraph, model: Any) -> Spec:
     if graph.globe is not None:
         raise UnsupportedInputError(
             Message(
-                "pages of ridges on a globe are not made yet",
+                "the explorer cannot show ridges on a sphere yet",
                 Advice("plot", words="draw the ridge with {}"),
                 "fit in flat coordinates",
             )

@@ -278,7 +278,7 @@ def _units(fitted: FittedSurface) -> dict[str, FloatArray] | None:
     if straight is None:
         raise InvalidParameterError(
             Message(
-                "a step before the model is not straight (it bends the columns), which a page cannot undo",
+                "a step before the model is not linear, and a page can undo linear steps only",
                 "explore the last step of the pipeline with the rows as that step gets them",
                 Advice("StandardScaler", words="scale with {}"),
             )

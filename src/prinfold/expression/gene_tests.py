@@ -17,7 +17,7 @@ from scipy.stats import f as f_distribution
 from scipy.stats import false_discovery_control
 
 from prinfold._typing import BoolArray, FloatArray, IntArray, RandomState
-from prinfold.exceptions import InvalidDataError, InvalidParameterError, shown
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, percent, shown
 from prinfold.expression.count_tests import (
     COUNTS_PER_COEFFICIENT,
     FEWEST_CELLS,
@@ -393,8 +393,9 @@ def _shared_parts(times: FloatArray, members: Sequence[BoolArray]) -> tuple[IntA
         return part, ""
     kept = shared[part]
     note = (
-        f"conditions were compared in {int(shared.sum())} of {n_parts} parts of the time, with {kept.mean():.0%} of "
-        f"the cells, at times from {times[kept].min():.3g} to {times[kept].max():.3g}: elsewhere a sample has no cells"
+        f"conditions were compared in {int(shared.sum())} of {n_parts} parts of the time, with "
+        f"{percent(kept.mean())} of the cells, at times from {times[kept].min():.3g} to {times[kept].max():.3g}: "
+        "elsewhere a sample has no cells"
     )
     return np.where(kept, part, -1), note
 

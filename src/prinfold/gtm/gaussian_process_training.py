@@ -153,10 +153,10 @@ class ProcessTrainer:
         if not (self.whole or tuned.fixed):
             raise InvalidParameterError(
                 Message(
-                    "a GaussianProcess that finds its own numbers needs all rows at once, and this trainer holds the "
-                    "map fixed",
+                    "a GaussianProcess that estimates its length_scale and variance needs all rows at once, and this "
+                    "trainer holds the map fixed",
                     Advice("trainer", "batch"),
-                    "give its length_scale and variance",
+                    "give both as numbers",
                 )
             )
         return tuned
@@ -217,8 +217,8 @@ class TunedModel:
         state = self.training.begin(rows, parameters)
         if not self.fixed and self.model.noise.capabilities.factors is not None:
             raise InvalidParameterError(
-                f"the numbers of a process cannot be found by evidence where there is {in_words(self.model.noise)}; "
-                "give length_scale and variance"
+                f"length_scale and variance of a process cannot be estimated with {in_words(self.model.noise)}; give "
+                "both as numbers"
             )
         begun = TunedState(self.model, state, settled=self.fixed)
         return self._shorten_first_length(rows, begun) if self.open_length else begun

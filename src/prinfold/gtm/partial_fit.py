@@ -82,16 +82,14 @@ def _begin_stream(estimator: Any, given: GivenRows, clock: float) -> None:
     n = online_rule(estimator.trainer).start
     first, others = given.choose(slice(n)), given.choose(slice(n, None))
     if not isinstance(estimator.init, str):
-        raise InvalidParameterError(
-            "partial_fit begins with rows of which no coordinates are known; give init by name, such as 'pca'"
-        )
+        raise InvalidParameterError("partial_fit cannot start from given coordinates; give init by name, such as 'pca'")
     if has_gaps(first.table):
         refuse_empty_columns(first.table, getattr(estimator, "feature_names_in_", None))
     recipe = replace(estimator._recipe(trainer=BATCH), most_doublings=0)
     job = fitting.assemble(recipe, first.table, first.weight, first.errors)
     if not column_variances(job.rows).any():
         raise InvalidDataError(
-            f"the first {first.n_rows} rows are all the same and say nothing of the scale of the data; "
+            f"the first {first.n_rows} rows are all the same, so that the scale of the data is not known; "
             "begin with rows that differ, or gather more of them: trainer=Online(start=…)"
         )
     found = fitting.train_map(recipe, job, recipe.begin(recipe, job), estimator._run_with_callbacks)
@@ -105,8 +103,7 @@ def _continue_stream(estimator: Any, given: GivenRows, clock: float) -> None:
     memory, parameters = estimator.memory_, estimator._parameters()
     if memory is None:
         raise InvalidDataError(
-            "this model is of a file that an earlier version wrote, without the sums from which training could go "
-            "on; fit it again"
+            "this model was saved by an earlier version, without the sums that partial_fit continues from; fit it again"
         )
     rows = replace(estimator._rows(given.table, given.errors), weight=given.weight, gaps=has_gaps(given.table))
     mean = fitting.table_mean(given.table, given.weight, rows.gaps)

@@ -15,7 +15,7 @@ from prinfold._typing import FloatArray
 from prinfold.base.starting_points import principal_axes
 from prinfold.basis_maps.bases import carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message, MultimodalWarning, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message, MultimodalWarning, percent, warn_caller
 from prinfold.geometry.folds import Folds, describe, find_folds
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import AnyNoise, Parameters, in_words
@@ -116,7 +116,7 @@ def about_noise_floor(floor: float, noise_floor: float, rows: Rows) -> Words:
             f"the noise has shrunk to its floor (noise_floor={noise_floor:g}): the surface passes through "
             "the rows themselves",
             Advice("basis", words="use fewer basis functions ({})"),
-            Advice("nodes", words="fewer nodes ({})"),
+            "fewer nodes",
             Advice("regularization", words="more {}"),
             Advice("noise_floor", words="a higher {}"),
         ),
@@ -150,12 +150,12 @@ def about_far_modes(share: float) -> Iterator[Words]:
     if share > MANY_ROWS:
         yield (
             Message(
-                f"For {share:.0%} of the rows the map is not sure where they belong: their posterior mean lies "
+                f"For {percent(share)} of the rows the map is not sure where they belong: their posterior mean lies "
                 f"over {FAR_MODE:g} node spacings from the mode. The surface passes near them in several places, "
                 "or the noise spans many nodes.",
                 Advice("posterior_mode", words="look at their likeliest places ({})"),
                 Advice("init", "isomap", "try another start, such as {}"),
-                Advice("nodes", words="fewer nodes ({})"),
+                "fewer nodes",
             ),
             MultimodalWarning,
         )

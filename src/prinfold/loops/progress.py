@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
-from threading import Event, Thread
+from threading import Event, Thread, current_thread, main_thread
 from time import monotonic
 from typing import Any, ClassVar, ParamSpec, Protocol, TextIO, TypeVar
 
 from prinfold.exceptions import quantity
 from prinfold.loops.bars import Bar, bar_for, somebody_looks_on, write_line, write_over
 from prinfold.loops.fixed_point import Iteration
+from prinfold.validation.failures import show_verbs
 
 _SILENT_SECONDS, _REDRAW_SECONDS = 2.0, 0.1
 """Work that takes no longer shows nothing; a bar is drawn anew so often."""
@@ -100,6 +102,7 @@ class LineLog:
     def __call__(self, iteration: Iteration[Any]) -> bool:
         shown = "  ".join(f"{name} {value:.6g}" for name, value in iteration.measures.items())
         self.stream.write(f"{self.label} {iteration.index}/{iteration.max_iter}  {shown}\n")
+        _Screen.drawn = monotonic()
         return False
 
     def close(self, message: str) -> None:
@@ -178,6 +181,14 @@ class Working:
             write_over(self.stream, "")
 
 
+def working_alone(label: str) -> AbstractContextManager[object]:
+    """:class:`Working` where nothing else is under way that says so, in the main thread of the user's own process."""
+    busy = _Screen.working or not _visible(sys.stderr)
+    if busy or current_thread() is not main_thread() or multiprocessing.parent_process() is not None:
+        return nullcontext()
+    return Working(label)
+
+
 def while_working(label: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function that may take longer than a moment, so that it says what is being done."""
 
@@ -190,3 +201,6 @@ def while_working(label: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return decorate
+
+
+show_verbs(working_alone)

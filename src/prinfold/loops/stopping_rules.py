@@ -68,7 +68,7 @@ _PLAIN = {
 """Sentences that name settings or methods, said without."""
 
 _AFTER = {
-    "REFINED": "Converged after {}, the last of them with more nodes",
+    "REFINED": "Converged after {}; shown are the last, with more nodes",
     "CAPPED": "Stopped after {} with the most segments allowed",
     "SCHEDULE": "Finished the schedule of {}",
     "STALLED": "No further gain after {}",

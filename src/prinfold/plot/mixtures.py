@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, percent
 from prinfold.plot import style
 from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.mixtures import Panel, PanelBox, boxes, hierarchy_panels, lines_of, mixture_panels, shading
@@ -177,7 +177,7 @@ def _draw_panel(
         common = {"linewidths": 0.0, "zorder": 3, "clip_on": False, "s": style.marker_area(len(colors))}
         style.dots(own, panel.place[some], c=paint[some], marker=marker, **common)
     plain = frame == style.INK
-    words = f"map {'.'.join(map(str, panel.path))} · {panel.share:.0%}"
+    words = f"map {'.'.join(map(str, panel.path))} · {percent(panel.share)}"
     own.set_title(words, loc="left", fontsize=9.5, color=frame, pad=5)
     line = {"color": style.PALE, "linewidth": 0.8} if plain else {"color": frame, "linewidth": 1.4}
     for spine in own.spines.values():

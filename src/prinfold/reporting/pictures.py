@@ -70,12 +70,12 @@ class Picture:
 RECIPES: dict[str, FigureRecipe] = {
     "map": FigureRecipe(
         "map",
-        "Each row at its place on the map. The shading is the magnification factor: dark where the surface is "
-        "stretched, so that rows on either side of a dark band are farther apart than they look.",
+        "Each row at its place on the map. The shading is the magnification factor: the stronger it is, the "
+        "more the surface is stretched there. Rows on either side of a shaded band are farther apart than they look.",
         lambda asked: True,
         lambda asked: _map(asked, **asked.marks),
         "Each row at its place along the curve; the height of a point only keeps rows apart. The shading is the "
-        "magnification factor: dark where the curve is stretched.",
+        "magnification factor: the stronger it is, the more the curve is stretched there.",
         "Each row at its place along the curve, measured by arc length; the height of a point only keeps rows apart.",
     ),
     "ridge": FigureRecipe(

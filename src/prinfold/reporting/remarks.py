@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from prinfold.exceptions import Advice, Message, join_names
+from prinfold.exceptions import Advice, Message, join_names, percent
 from prinfold.loops import StopReason
 from prinfold.plot.inputs import FittedSurface
 from prinfold.reporting.measurements import Study
@@ -79,7 +79,7 @@ def _far_rows(study: Study) -> Iterator[str]:
     far = distance > _FAR_DISTANCES * typical
     if typical > 0 and far.mean() > _MANY_FAR_SHARE:
         yield (
-            f"{100 * far.mean():.0f} % of the rows lie more than {_FAR_DISTANCES:g} times the usual distance from the "
+            f"{percent(far.mean())} of the rows lie more than {_FAR_DISTANCES:g} times the usual distance from the "
             "surface. So many are no mistakes: the surface follows one part of the rows closely and passes by another. "
             "More of it may reach them: another start, a surface that bends more, or for ridges a smaller min_density "
             "or min_length."
@@ -154,8 +154,8 @@ def _crowded_edges(study: Study) -> Iterator[str]:
     share = float(near.any(axis=1).mean())
     if _NOTED_SHARE < share <= _CROWDED_SHARE and study.map_errors is None:
         yield (
-            f"{100 * share:.0f} % of the rows lie within {_EDGE_WIDTH:.0%} of the edge of the map. Some may lie beyond "
-            "it: there the map shows them nearer together than they are."
+            f"{percent(share)} of the rows lie within {percent(_EDGE_WIDTH)} of the edge of the map. Some may lie "
+            "beyond it, where the map shows them nearer together than they are."
         )
     if share > _CROWDED_SHARE:
         # Means of neighbourhoods with one side only are drawn inwards, so that every open map of this kind ends early.
@@ -166,8 +166,7 @@ def _crowded_edges(study: Study) -> Iterator[str]:
             "way, a narrower width or more nodes reach farther, a torus or sphere has no edge, and a GTM reaches it."
         )
         yield (
-            f"{100 * share:.0f} % of the rows lie at the edge of the map, where it ends and cannot tell them apart: "
-            f"{why}"
+            f"{percent(share)} of the rows lie at the edge of the map, where it ends and cannot tell them apart: {why}"
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import Advice, Message, join_names
+from prinfold.exceptions import Advice, Message, join_names, percent
 from prinfold.select.candidates import Candidate, other_dimension
 from prinfold.select.verdicts import CRITERIA, MethodCriterion, Verdict
 
@@ -79,10 +79,10 @@ def _confidence(everyone: tuple[Candidate, ...], verdict: Verdict) -> str:
         if share >= _LIKELY_SHARE
         else "That is a close call"
     )
-    words = f"{sure}: it would be chosen in {share:.0%} of resamples of the rows"
+    words = f"{sure}: it would be chosen in {percent(share)} of resamples of the rows"
     if share < _LIKELY_SHARE:
         next_to_it = int(np.where(np.arange(len(everyone)) == verdict.chosen, -1.0, verdict.wins).argmax())
-        words += f", {everyone[next_to_it].name} in {verdict.wins[next_to_it]:.0%}"
+        words += f", {everyone[next_to_it].name} in {percent(verdict.wins[next_to_it])}"
     if others:
         named = join_names((everyone[j].name for j in others), _MOST_NAMED)
         return f"{words}; within one standard error of it: {named}."

@@ -21,7 +21,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.ridges.graph import RidgeGraph
-from prinfold.exceptions import Advice, Message
+from prinfold.exceptions import Advice, Message, percent
 from prinfold.latent.arc_length_curves import BranchCurves
 from prinfold.numerics.distances import squared_distances
 from prinfold.trees.noise import RowsInFrame
@@ -80,7 +80,7 @@ def _check_blob(fit: FittedTree) -> str:
     if fit.graph.points.shape[1] <= _WIDE_COLUMNS and spread < _WIDE_SPREADS * fit.noise:
         return (
             f"rows scatter by {fit.noise:.3g} across the tree and by {spread:.3g} in all: they fill a blob or a "
-            f"surface rather than lie along branches; take GTM(2) for a surface"
+            "surface rather than lie along branches. Take GTM(2) for a surface"
         )
     return ""
 
@@ -91,9 +91,8 @@ def _check_sheet(fit: FittedTree) -> str:
     if doubled < _DOUBLED_SHARE:
         return _check_flat_neighborhoods(fit)
     return (
-        f"branches run side by side over {doubled:.0%} of the length of the tree, nearer than "
-        f"{_STRAND_DEVIATIONS:g} times the scatter of the rows across it ({fit.noise:.3g}), so that the data look like "
-        f"a surface rather than a tree; try GTM(2)"
+        f"branches run side by side over {percent(doubled)} of the length of the tree, within {_STRAND_DEVIATIONS:g} "
+        f"times the scatter of the rows ({fit.noise:.3g}). The data look like a surface rather than a tree. Try GTM(2)"
     )
 
 
@@ -104,9 +103,9 @@ def _check_flat_neighborhoods(fit: FittedTree) -> str:
     if second < _ALIKE_RATIO or third > (_FLAT_RATIO_FEW if D <= _FEW_COLUMNS else _FLAT_RATIO):
         return ""
     return (
-        f"the neighbours of a row spread in two directions (the variance in the second is {second:.0%} of that in the "
-        f"first, in a third {third:.0%} of that in the second), so that the data look like a surface rather than a "
-        f"tree; try GTM(2)"
+        f"the neighbours of a row spread in two directions: the variance in the second is {percent(second)} of that in "
+        f"the first, and in a third {percent(third)} of that in the second. The data look like a surface rather than a "
+        "tree. Try GTM(2)"
     )
 
 

@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import Advice, Message
+from prinfold.exceptions import Advice, Message, percent
 
 UNLIKE_SPREADS = 10.0
 """How many times as far as most others a column may spread before they should be put on one scale."""
@@ -134,8 +134,8 @@ def heavy_row_note(squares: FloatArray, label: Callable[[int], str]) -> Message 
         return None
     name = label(row)
     return Message(
-        f"{name[0].upper()}{name[1:]} makes up {share:.1%} of the variance of all rows, so that the surface follows it "
-        "alone. Check it, and leave it out if it is a mistake."
+        f"{name[0].upper()}{name[1:]} makes up {percent(share, 1)} of the variance of all rows, so that the surface "
+        "follows it alone. Check it, and leave it out if it is a mistake."
     )
 
 
@@ -144,7 +144,7 @@ def groups_note(rows: FloatArray) -> Message | None:
     sizes = separate_groups(rows) if len(rows) >= 2 * _FEWEST_PIECE_ROWS else [len(rows)]
     if len(sizes) < 2:
         return None
-    shares = ", ".join(f"{size / sum(sizes):.0%}" for size in sizes)
+    shares = ", ".join(f"{percent(size / sum(sizes))}" for size in sizes)
     return Message(
         f"The rows fall into {len(sizes)} separate groups ({shares}). A single surface has to cross the empty space "
         f"between them.",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from functools import wraps
@@ -36,6 +36,17 @@ _FITTING: ContextVar[Mapping[str, Any] | None] = ContextVar("fitting", default=N
 def fit_arguments() -> Mapping[str, Any]:
     """Arguments by name that the outermost fit under way was called with."""
     return _FITTING.get() or {}
+
+
+class _Shown:
+    """What a verb runs within, by its name: nothing, until :func:`show_verbs` says otherwise."""
+
+    within: Callable[[str], AbstractContextManager[object]] = staticmethod(lambda name: nullcontext())
+
+
+def show_verbs(within: Callable[[str], AbstractContextManager[object]]) -> None:
+    """Run every public verb within what ``within`` makes of its name, such as a line that says how long it takes."""
+    _Shown.within = staticmethod(within)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,7 +113,8 @@ def name_failures(verb: F) -> F:
         outer = _FITTING.get()  # of fits within a fit the outermost knows the user's table
         token = _FITTING.set(given if outer is None and verb.__name__ == "fit" else outer)
         try:
-            with _named_errors(left, verb.__name__, _name(self), lambda reason: _refusal(self, verb, X, reason)):
+            errors = _named_errors(left, verb.__name__, _name(self), lambda reason: _refusal(self, verb, X, reason))
+            with _Shown.within(f"{_name(self)}.{verb.__name__}"), errors:
                 found = verb(self, *args, **options)
         finally:
             _FITTING.reset(token)

@@ -74,7 +74,8 @@ device.som : str, default=None
     Where epochs of batch training are computed, by the name that torch has for it, such as ``"cuda"``; None is the
     processor, which also takes small tables and missing cells. It needs the extra ``gpu``, and is not kept in files.
 verbose : int, default=0
-    1 shows a progress bar on a terminal or in a notebook, 2 a line for each iteration.
+    1 shows a progress bar on a terminal or in a notebook, 2 a line for each iteration; 0 only how long it has been
+    going on, after two seconds, in a line that vanishes at the end.
 max_iter : int
     Most iterations.
 tol : float

@@ -80,7 +80,12 @@ def written(path: Path, name: str, cells: list[str]) -> None:
         ([f"${i / 4:.2f}" for i in range(20)], None, np.arange(20) / 4, "the sign $ was left out"),
         ([f"{1000 + 7 * i:,}.5" for i in range(20)], None, 1000.5 + 7 * np.arange(20), "marks of thousands"),
         ([f"{1000 + 7 * i:,}" for i in range(20)], ".", 1000 + 7.0 * np.arange(20), "marks of thousands"),
-        ([f"{1000 + 7 * i:,}" for i in range(20)], ",", 1 + 0.007 * np.arange(20), "commas were read as decimal"),
+        (
+            [f"{1000 + 7 * i:,}" for i in range(20)],
+            ",",
+            1 + 0.007 * np.arange(20),
+            "commas within numbers",
+        ),
         ([f"{i}.234" for i in range(1, 21)], ",", 234 + 1000.0 * np.arange(1, 21), "points were taken as marks"),
     ],
 )

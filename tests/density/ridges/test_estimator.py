@@ -371,7 +371,7 @@ def y_in_ten_columns(n: int = 300) -> np.ndarray:
 
 
 def test_many_columns_are_warned_of_with_what_to_do():
-    sure, instead = r"found again in \d+% of other samples", r"PCA\(3\), or fit a PrincipalTree"
+    sure, instead = r"found again in \d+ % of other samples", r"PCA\(3\), or fit a PrincipalTree"
     with pytest.warns(DegenerateWarning, match=f"The table has 10 columns.*{sure}.*{instead}"):
         DensityRidge(bandwidth=0.3).fit(y_in_ten_columns(60))
     with warnings.catch_warnings():

@@ -364,7 +364,7 @@ def test_a_factor_multiplies_the_rates():
     ("table", "settings", "match"),
     [
         (TABLE[["length", "weight"]], {"size_factors": "auto"}, r"has 0 column\(s\) of counts"),
-        (TABLE[["length", "calls"]], {"size_factors": "auto"}, "whose total says nothing beside itself"),
+        (TABLE[["length", "calls"]], {"size_factors": "auto"}, "which is its own total; leave size_factors out"),
         (TABLE, {"size_factors": "deepth"}, "there is no column 'deepth'"),
         (TABLE, {"columns": {"length": "number"}}, "columns must be"),
         (TABLE, {"dispersion": 0.0}, "dispersion must be"),
@@ -445,7 +445,7 @@ def test_verbs_that_need_a_distance_say_so():
     with pytest.raises(UnsupportedInputError, match="a covariance needs columns of numbers"):
         model.noise_covariance()
     for verb in (model.transform, model.fit):
-        with pytest.raises(UnsupportedInputError, match="errors are those of numbers"):
+        with pytest.raises(UnsupportedInputError, match="MixedGTM takes no errors of cells"):
             verb(TABLE, errors=np.ones(len(TABLE)))
 
 

@@ -168,7 +168,10 @@ def test_a_process_with_its_numbers_given():
     ("settings", "words"),
     [
         ({"prior_precision": "evidence"}, "follows the evidence needs all rows at once.*trainer='batch'"),
-        ({"basis": GaussianProcess()}, "finds its own numbers needs all rows at once.*trainer='batch'"),
+        (
+            {"basis": GaussianProcess()},
+            "estimates its length_scale .* needs all rows at once.*trainer='batch'",
+        ),
     ],
 )
 def test_what_is_found_on_the_way_needs_all_rows_at_once(settings, words):

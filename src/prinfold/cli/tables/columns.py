@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ _MOSTLY_NUMBERS = 0.9
 
 _MOST_CLASSES = 10
 """Different whole numbers up to which a column may be a class."""
+
+_ID_WORDS = frozenset({"id", "ids", "uid", "index", "idx", "nr"})
+"""Words in names of columns that number the rows or the things that they are of."""
 
 _ROWS_TO_JUDGE_COLUMNS = 20
 """Rows from which on it can be told what a column looks like."""
@@ -170,7 +174,15 @@ def _reason(table: FileTable, name: str, text: bool) -> str | None:
         return "nothing in it"
     if _counts_rows(values):
         return "it counts the rows"
+    if _is_called_id(name) and len(values) >= _ROWS_TO_JUDGE_COLUMNS and _whole(values):
+        return "an id, by its name and its numbers" if len(np.unique(values)) == len(values) else None
     return None
+
+
+def _is_called_id(name: str) -> bool:
+    """Whether a word of a column's name says that it numbers things: Asset ID, sample_id, RowIndex."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
+    return any(word.lower() in _ID_WORDS for word in words)
 
 
 def _column_notes(table: FileTable, names: Sequence[str]) -> list[str]:
@@ -232,7 +244,7 @@ def _why_text(values: Any) -> str:
     with_unit = [cell for cell in there if has_unit(cell)]
     if there and len(with_unit) >= _MOSTLY_NUMBERS * len(there):
         return f"numbers with units or other characters, such as {with_unit[0]!r}; write numbers alone to use it"
-    return "text"
+    return "dates" if dates_of(values) is not None else "text"
 
 
 def no_number(table: FileTable, name: str, *, leave_out: bool) -> str:

@@ -37,6 +37,9 @@ from prinfold.cli.tables.number_formats import (
 from prinfold.cli.tables.sampling import Draw
 from prinfold.exceptions import InvalidDataError
 
+DECIMAL_COMMAS = "commas within numbers were read as decimal points"
+"""The note that is made once, however many columns have them."""
+
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _BLANKS = " "
 _WORDS = {"tab": "\t", "\\t": "\t", "space": _BLANKS, "comma": ",", "semicolon": ";", "bar": "|"}
@@ -440,7 +443,7 @@ def _add_notes(found: TextCells, commas: bool) -> TextCells:
 def layout_notes(*, named: bool, commas: bool) -> list[str]:
     """Notes on a missing header and on decimal commas."""
     unnamed = "the first line holds numbers and was taken as a row; --header reads it as names of columns"
-    return [*([] if named else [unnamed]), *(["commas within numbers were read as decimal points"] if commas else [])]
+    return [*([] if named else [unnamed]), *([DECIMAL_COMMAS] if commas else [])]
 
 
 def complete_names(names: Sequence[str] | None, width: int) -> list[str]:

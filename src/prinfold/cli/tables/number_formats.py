@@ -94,10 +94,11 @@ def odd_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | N
 
 
 class MarkedNumbers(NamedTuple):
-    """A column of text that holds numbers: (n,) them, and what was done to the cells, in words."""
+    """A column of text that holds numbers: (n,) them, what was done to marks, and whether commas are decimal points."""
 
     numbers: FloatArray
     words: str
+    commas: bool = False
 
 
 @dataclass
@@ -177,7 +178,8 @@ def numbers_with_marks(
         return None
     mark, point, said = found
     numbers = [np.nan if word.lower() in missing else _number(_strip_mark(word, mark), point) for word in words]
-    return MarkedNumbers(np.array(numbers), said)
+    commas = point == COMMA and any(COMMA in word for word in there)
+    return MarkedNumbers(np.array(numbers), said, commas)
 
 
 def _common_format(words: list[str], decimal: str | None, *, last: bool) -> tuple[str, str, str] | None:
@@ -197,7 +199,6 @@ def _common_format(words: list[str], decimal: str | None, *, last: bool) -> tupl
     grouped = any(_GROUPS[fitting[0]].fullmatch(word) for word in bare)
     said = [f"the sign {mark} was left out"] if mark else []
     said += [f"{'commas' if fitting[0] == POINT else 'points'} were taken as marks of thousands"] if grouped else []
-    said += ["commas were read as decimal points"] if fitting[0] == COMMA and not grouped else []
     return mark, fitting[0], ", ".join(said)
 
 

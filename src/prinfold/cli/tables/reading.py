@@ -20,6 +20,7 @@ import scipy.sparse
 
 from prinfold._typing import FloatArray
 from prinfold.cli.tables.delimited import (
+    DECIMAL_COMMAS,
     SpooledText,
     TextCells,
     complete_names,
@@ -249,8 +250,8 @@ def _table_of_cells(path: Path, found: TextCells, reading: Reading) -> FileTable
     for j, name in enumerate(names):
         if columns[name].dtype == object:
             notes += _read_marks(path, name, columns, unclear, reading, doubted=j in found.doubtful)
-    named = found.names is not None
-    return FileTable(path, columns, tuple(names), named, (*found.notes, *notes), found.lines, unclear, found.whole)
+    named, all_notes = found.names is not None, tuple(dict.fromkeys((*found.notes, *notes)))
+    return FileTable(path, columns, tuple(names), named, all_notes, found.lines, unclear, found.whole)
 
 
 def _read_marks(
@@ -271,7 +272,8 @@ def _read_marks(
         return []
     if found is not None:
         columns[name] = found.numbers
-        return [f"{name} holds numbers such as {example!r}: {found.words}"] if found.words else []
+        marks = [f"{name} holds numbers such as {example!r}: {found.words}"] if found.words else []
+        return [*([DECIMAL_COMMAS] if found.commas else []), *marks]
     if doubted:
         unclear[name] = (
             f"column {name!r} of {path} has commas in some numbers and points in others, such as {example!r}; write "

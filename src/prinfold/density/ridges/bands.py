@@ -17,7 +17,7 @@ import numpy as np
 from prinfold._typing import FloatArray, RandomState
 from prinfold.density.bandwidths import effective_number
 from prinfold.density.ridges.mean_shift import Flow, Status
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, percent
 from prinfold.loops import Meter
 from prinfold.validation.memory import check_draws
 
@@ -113,9 +113,9 @@ class RidgeBands:
 
     def __repr__(self) -> str:
         return (
-            f"RidgeBands({len(self.points)} points, {len(self.distance)} samples: {self.level:.0%} of them have the "
-            f"ridge within {np.median(self.radius):.3g} of the median point, and find it again at "
-            f"{(self.found >= self.level).mean():.0%} of the points)"
+            f"RidgeBands({len(self.points)} points, {len(self.distance)} samples: {percent(self.level)} of them have "
+            f"the ridge within {np.median(self.radius):.3g} of the median point, and find it again at "
+            f"{percent((self.found >= self.level).mean())} of the points)"
         )
 
 

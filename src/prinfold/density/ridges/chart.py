@@ -204,7 +204,7 @@ def _warn_about_flat_piece(Z: FloatArray, spacing: float) -> None:
             Message(
                 f"the largest piece of the ridge, of {len(Z)} nodes, extends along {wide} of {Z.shape[1]} dimensions "
                 "only; across the others the surface is what the tangent planes show within a bandwidth.",
-                Advice("bandwidth", words="take a larger {}, which may join pieces"),
+                Advice("bandwidth", words="to join pieces take a larger {}"),
                 Advice("n_components", words="a smaller {}"),
             ),
             DegenerateWarning,

@@ -34,7 +34,7 @@ from prinfold.density.ridges.normals import NORMALS
 from prinfold.density.ridges.significance import ridge_pieces
 from prinfold.density.ridges.verbs import RidgeVerbs
 from prinfold.density.row_spaces import SPACES, RowSpace
-from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, Message, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, Message, percent, warn_caller
 from prinfold.files import storable
 from prinfold.files.kinds import ANY, Kinds, number, numbers, part, record_of, whole_numbers
 from prinfold.geometry.projection import Projection
@@ -448,7 +448,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         words = f"the table has {D} columns. In more than {_MOST_COLUMNS} a density is uncertain, and so is its ridge"
         support = self._model.made.support if self.flow_.dimension == 1 else np.zeros(0)
         if len(support) and np.isfinite(support).all():
-            found = f"its branches ({len(support)}) are found again in {support.mean():.0%} of other samples"
+            found = f"its branches ({len(support)}) are found again in {percent(support.mean())} of other samples"
             words = f"{words}: {found}, on average"
         words += "."
         fewer = "reduce the columns first, for instance by PCA(3)"
@@ -467,8 +467,8 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         if len(lengths) <= _WARN_PIECES or share >= _WARN_LARGEST_SHARE:
             return []
         words = (
-            f"the ridge falls into {len(lengths)} pieces, and the longest has {share:.0%} of its length. The kernels "
-            "may be too narrow to show what joins them."
+            f"the ridge falls into {len(lengths)} pieces, and the longest has {percent(share)} of its length. The "
+            "kernels may be too narrow to show what joins them."
         )
         h = self.bandwidth_ * points.joining_factor if np.ndim(self.bandwidth_) == 0 else np.nan
         wider = Advice("bandwidth", float(f"{h:.3g}")) if np.isfinite(h) else Advice("bandwidth", words="raise {}")

@@ -28,7 +28,7 @@ from prinfold.density.bandwidths import effective_number
 from prinfold.density.densities import resampled
 from prinfold.density.ridges.bands import FromDensity, MakeFlow, coarse_flow, observed_rows, sort_rows
 from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, percent
 from prinfold.loops import Meter
 from prinfold.validation.memory import check_draws
 
@@ -95,7 +95,7 @@ class RidgeSignificance:
 
     def __repr__(self) -> str:
         return (
-            f"RidgeSignificance({len(self.strength)} points, {(self.p_value <= 0.05).mean():.0%} of them with p ≤ "
+            f"RidgeSignificance({len(self.strength)} points, {percent((self.p_value <= 0.05).mean())} of them with p ≤ "
             f"0.05; {len(self.branch_p_value)} branches, {int((self.branch_p_value <= 0.05).sum())} of them; "
             f"{len(self.chance)} samples, with which no p-value is below {1 / (1 + len(self.chance)):.2g})"
         )

@@ -167,7 +167,7 @@ const shown = (value) => {
 // A number with the decimals that tell a hundredth of an extent, as one would read it off a scale.
 const inSteps = (value, extent) => {
   if (!Number.isFinite(value) || !(extent > 1e-3) || Math.abs(value) >= 1e6) return shown(value);
-  return value.toFixed(Math.max(0, Math.ceil(2 - Math.log10(extent))));
+  return value.toFixed(Math.max(0, Math.ceil(2 - Math.log10(extent)))).replace(/^-(?=[0.]*$)/, ""); // 0.00, not -0.00
 };
 
 // A number of a column, by the extent of that column.

@@ -380,7 +380,7 @@ class MixedGTM(MixedTables):
         penalized = self.regularization is not None or self.prior_precision is not None
         if has_open_numbers(self.basis, penalized=penalized):
             raise InvalidParameterError(
-                "levels and counts have no evidence by which a Gaussian process could find its numbers; give it both, "
+                "a Gaussian process cannot estimate its length_scale and variance from levels and counts; give both, "
                 "such as GaussianProcess(length_scale=0.5, variance=1.0), or a regularization in place of the variance"
             )
 

@@ -56,8 +56,9 @@ class MixedTables(LatentGridModel):
         n_counted = len(columns.layout.counted)
         if self.size_factors is not None and n_counted < 1 + (named is None):
             raise InvalidParameterError(
-                f"size_factors={self.size_factors!r} is of no use: the table has {n_counted} column(s) of counts"
-                + (", whose total says nothing beside itself" if n_counted else "")
+                f"size_factors={self.size_factors!r} has no effect: the table has {n_counted} column(s) of counts"
+                + (", which is its own total" if n_counted else "")
+                + "; leave size_factors out"
             )
         return columns
 
@@ -156,8 +157,8 @@ class MixedTables(LatentGridModel):
     def _refuse_errors(errors: Any) -> None:
         if errors is not None:
             raise UnsupportedInputError(
-                "errors are those of numbers, and MixedGTM knows none of its columns'; use GTM(noise='diagonal') for a "
-                "table of numbers, or leave errors out"
+                "MixedGTM takes no errors of cells; use GTM(noise='diagonal') for a table of numbers, or leave "
+                "errors out"
             )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import require_parts
-from prinfold.exceptions import Advice, InvalidParameterError, Message
+from prinfold.exceptions import Advice, InvalidParameterError, Message, percent, quantity
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.gtm.fitting import FEWEST_ROWS, assemble, given_places, initial_parameters, noise_attributes
@@ -47,9 +47,10 @@ def _warn_about_jumps(model: GTMSequence) -> list[str]:
     """Steps that go further than a step reaches, where their share was learned and is large."""
     if model.transitions == "uniform" or model.jump is not None or model.jump_ <= _WARN_SHARE_OF_JUMPS:
         return []
-    words = f"{model.jump_:.0%} of the steps go further than the {model.reach_} node(s) that a step reaches"
-    words = f"{words}: nodes may be too close for it, or rows too far apart in time to tell of each other"
-    return [Message(words, Advice("reach", words="raise {}"), Advice("nodes", words="use fewer nodes ({})"))]
+    reach = quantity(model.reach_, "node")
+    words = f"{percent(model.jump_)} of the steps go further than the {reach} that a step may reach"
+    words = f"{words}: nodes may be too close together, or rows too far apart in time"
+    return [Message(words, Advice("reach", words="raise {}"), "use fewer nodes")]
 
 
 @fill_parameter_docs
@@ -369,8 +370,8 @@ class GTMSequence(SequenceVerbs):
         shares = job.model.noise.capabilities.node_shares
         if shares is not None and shares.learned:
             raise InvalidParameterError(
-                f"noise={self.noise!r} gives nodes shares of their own in a mixture, but how often a walk comes by a "
-                "node is up to its steps; use VaryingNoise(mixing=False)"
+                f"noise={self.noise!r} learns how often each node is visited, but in a sequence the transitions "
+                "determine that; use VaryingNoise(mixing=False)"
             )
 
     def _sequence_attributes(self, job: TrainingJob, state: Any) -> dict[str, Any]:
