@@ -16,6 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.ridges.graph_branches import Path, degrees, paths, simplify
 from prinfold.density.ridges.graph_nodes import Net
 from prinfold.numerics.distances import squared_distances
@@ -27,6 +28,9 @@ _FINE_STEPS, _FINE_TOL = 50, 1e-6
 _BRIDGE_BANDWIDTHS, _BRIDGE_DETOUR, _BRIDGE_SHARE = 6.0, 3.0, 0.25
 """Most length of an edge that closes a loop; least way between its ends along the tree, in units of it; and rows by
 length on it, as a share of what is usual."""
+
+_LOOP_ROWS = 4000
+"""Rows by which it is judged whether there is a loop."""
 
 _SAME_BANDWIDTHS = 1e-6
 """Distance between neighbouring centres, in bandwidths, below which they are one."""
@@ -53,6 +57,16 @@ def find_shape(topology: str, problem: TreeProblem, state: TreeState, shortest: 
     skeleton = TOPOLOGIES[topology](problem, state, shortest)
     found = _simplify(skeleton, state.assigned.mass, problem.bandwidth, shortest)
     return _halve_lone_edges(_drop_repeats(_refine(problem, found), problem.bandwidth))
+
+
+def branches_with_loop(problem: TreeProblem, state: TreeState, shortest: float) -> int:
+    """How many branches there are where loops are allowed; 0 where none is found."""
+    if len(state.centers) < 3 or np.isfinite(problem.reach):
+        return 0
+    some = problem.on(evenly_by_radius(problem.rows, problem.weight, _LOOP_ROWS))
+    found = _simplify(_graph(some, state, shortest), state.assigned.mass, problem.bandwidth, shortest).paths
+    edges = edges_of(found)
+    return len(found) if len(edges) >= len(np.unique(edges)) else 0
 
 
 def without_ends(problem: TreeProblem, shape: TreeShape, tips: FloatArray) -> TreeShape:
