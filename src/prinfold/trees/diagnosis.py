@@ -12,8 +12,8 @@ those in the second (0.5 to 0.7 in three columns), over sheets 0.03 to 0.5. Wher
 clear, a sheet is not told.
 
 Pieces and loops are no trees either. Where rows lie in pieces, a stretch of the tree has none: 23 bandwidths and more
-between two pieces, 43 times what is usual, against at most 5 bandwidths and 3 times about trees. Rows lie along a loop
-where a graph that may close one does: in all of 11 rings and lassos, over none of 50 trees.
+between two pieces, 43 times what is usual, against at most 5 bandwidths and 3 times about trees. Rows lie along a
+loop where an end comes back to the tree, near it, after a long way, and with rows between (``shapes``).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _FEW_LOOP_BRANCHES = 2
 class FittedTree(NamedTuple):
     """A tree among its rows: the graph, its branches and the rows in their components, noise and bandwidth.
 
-    ``loop`` is how many branches there are where loops are allowed and one is found, else 0.
+    ``loop`` is how many branches there are where a clear loop is closed, and 0 where there is none.
     """
 
     graph: RidgeGraph
