@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import prinfold
-from prinfold import GTM, UKR, DensityRidge, datasets
+from prinfold import GTM, KMM, UKR, DensityRidge, PrincipalCurve, PrincipalTree, datasets
 from prinfold import anndata as cells
 from prinfold.anndata import maps
 from prinfold.exceptions import InvalidParameterError, MissingExtraError, PrinfoldWarning, UnsupportedInputError
@@ -82,6 +82,22 @@ def test_every_map_keeps_what_it_has(adata: Any, model: Any, key: str, scalars: 
     kept = {name.removeprefix(f"{key}_") for name in adata.obs if name.startswith(f"{key}_")}
     assert scalars <= kept
     assert np.isfinite(adata.obsm[f"X_{key}"]).all()
+
+
+@pytest.mark.parametrize(
+    "model", [PrincipalCurve(**_FEW), GTM(1, nodes=8, basis=4, **_FEW), PrincipalTree(), KMM(1, max_iter=2)]
+)
+def test_a_curve_has_a_second_column_to_be_drawn_in(adata: Any, model: Any) -> None:
+    cells.fit(adata, model, key_added="line")
+    place, offset = adata.obsm["X_line"].T
+    rows = adata.obsm["X_pca"]
+    np.testing.assert_allclose(place, model.transform(rows)[:, 0])
+    if "line_distance" not in adata.obs:
+        np.testing.assert_array_equal(offset, 0.0, err_msg="in a feature space there is nothing to be offset from")
+        return
+    residual = rows - model.project(rows)
+    assert np.all(np.abs(offset) <= adata.obs["line_distance"] + 1e-12)
+    assert np.square(offset).sum() >= np.square(residual).sum(axis=0).max() - 1e-9, "no column spreads more"
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])

@@ -63,6 +63,23 @@ def test_nothing_is_said_of_a_tree(shape: str, columns: int) -> None:
         assert PrincipalTree().fit(data.X).doubt_ == ""
 
 
+@pytest.mark.parametrize("columns", [3, 10, 50])
+def test_pieces_are_said_to_be_some(columns: int) -> None:
+    data = datasets.make_tree(600, 0.1, rng=1, topology="two", n_features=columns)
+    with pytest.warns(StructureWarning, match="rows lie in separate pieces.*topology='forest'"):
+        PrincipalTree().fit(data.X)
+    assert "pieces" not in PrincipalTree("forest").fit(data.X).doubt_
+
+
+@pytest.mark.parametrize(("shape", "topology"), [("ring", "ring"), ("lasso", "graph")])
+@pytest.mark.parametrize("columns", [3, 10, 50])
+def test_a_loop_is_said_to_be_one(shape: str, topology: str, columns: int) -> None:
+    data = datasets.make_tree(800, 0.08, rng=2, topology=shape, n_features=columns)
+    with pytest.warns(StructureWarning, match=f"closed loop.*topology='{topology}'"):
+        PrincipalTree().fit(data.X)
+    assert "loop" not in PrincipalTree(topology).fit(data.X).doubt_
+
+
 def test_equal_rows_are_a_point() -> None:
     with pytest.warns(DegenerateWarning, match="All rows are equal"):
         model = PrincipalTree().fit(np.ones((10, 3)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
@@ -17,6 +18,7 @@ from prinfold.exceptions import (
 )
 from prinfold.gtm.estimator import GTM
 from prinfold.notebook.settings import short_value
+from prinfold.plot.data.dendrograms import widest_direction
 from prinfold.plot.data.surfaces import log_factor
 from prinfold.plot.inputs import FittedSurface
 from prinfold.validation.settings import check_call, flag, nothing
@@ -58,8 +60,9 @@ def fit(
     Returns
     -------
     anndata.AnnData or None
-        The copy, if one was asked for. ``obsm["X_<key>"]`` holds the coordinates; ``obs["<key>_distance"]`` the
-        distance from the surface, ``obs["<key>_log_likelihood"]`` and ``obs["<key>_log_magnification"]``, as far as
+        The copy, if one was asked for. ``obsm["X_<key>"]`` holds the coordinates, of a curve or graph the position
+        and the offset across it, so that ``scanpy.pl.embedding`` draws them; ``obs["<key>_distance"]`` the distance
+        from the surface, ``obs["<key>_log_likelihood"]`` and ``obs["<key>_log_magnification"]``, as far as
         the model has them; ``uns["<key>"]`` the settings and how training went.
     """
     rows = rows_of(adata, use_rep)
@@ -120,9 +123,10 @@ def _store(adata: Any, model: Any, rows: Any, use_rep: str, key: str | None, mea
     key = type(fitted.model).__name__.lower() if key is None else key
     Z = fitted.coordinates(rows)
     scalars = _scalars(fitted, rows, Z) if measures else {}
+    embedding = Z if Z.shape[1] > 1 else np.column_stack([Z, _offsets(fitted.model, fitted.rows(rows))])
     about = _summary(fitted, use_rep, scalars)
     target = adata.copy() if copy else adata
-    target.obsm[f"X_{key}"] = Z
+    target.obsm[f"X_{key}"] = embedding
     for name, values in scalars.items():
         target.obs[f"{key}_{name}"] = values
     target.uns[key] = about
@@ -142,14 +146,31 @@ def _scalars(fitted: FittedSurface, rows: Any, Z: Any) -> dict[str, Any]:
 
 
 def _distances(model: Any, rows: Any) -> FloatArray:
-    """(n,) distance of each cell from the surface; a sparse table is made dense a part at a time."""
-    n, step = rows.shape[0], max(_NUMBERS // rows.shape[1], 1)
-    found = np.empty(n)
-    for i in range(0, n, step):
+    """(n,) distance of each cell from the surface."""
+    return np.concatenate([np.linalg.norm(part, axis=1) for part in _residuals(model, rows)])
+
+
+def _offsets(model: Any, rows: Any) -> FloatArray:
+    """(n,) offset of each cell from a curve, in the direction in which the first of them spread most about it.
+
+    With it a curve has a second column, without which scanpy draws no embedding. 0 where a curve has no points among
+    the cells.
+    """
+    found, across = list[FloatArray](), None
+    with suppress(PrinfoldError):
+        for part in _residuals(model, rows):
+            across = widest_direction(part) if across is None else across
+            found.append(part @ across)
+    return np.concatenate(found) if found else np.zeros(rows.shape[0])
+
+
+def _residuals(model: Any, rows: Any) -> Iterator[FloatArray]:
+    """Cells less the nearest points of a surface, a part at a time; a sparse table is made dense so."""
+    step = max(_NUMBERS // rows.shape[1], 1)
+    for i in range(0, rows.shape[0], step):
         part = rows.iloc[i : i + step] if hasattr(rows, "iloc") else rows[i : i + step]
         numbers = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
-        found[i : i + step] = np.linalg.norm(numbers - np.asarray(model.project(part), dtype=float), axis=1)
-    return found
+        yield numbers - np.asarray(model.project(part), dtype=float)
 
 
 def _summary(fitted: FittedSurface, use_rep: str, scalars: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,10 @@ neighbours of a row tell: they spread in two directions alike, and in a third by
 second and the third direction are both of noise, or the second is short: variances in the third are 0.8 to 3 times
 those in the second (0.5 to 0.7 in three columns), over sheets 0.03 to 0.5. Where noise is so wide that neither sign is
 clear, a sheet is not told.
+
+Pieces and loops are no trees either. Where rows lie in pieces, a stretch of the tree has none: 23 bandwidths and more
+between two pieces, 43 times what is usual, against at most 5 bandwidths and 3 times about trees. Rows lie along a
+loop where an end comes back to the tree, near it, after a long way, and with rows between (``shapes``).
 """
 
 from __future__ import annotations
@@ -51,8 +55,19 @@ _ALIKE_RATIO, _FLAT_RATIO, _FLAT_RATIO_FEW, _FEW_COLUMNS = 0.45, 0.6, 0.4, 4
 over the second, up to which there is no third, and the same in few columns, where noise has no other direction."""
 
 
+_GAP_BANDWIDTHS, _GAP_USUAL = 6.0, 6.0
+"""Length of a stretch of the tree without rows, in bandwidths and in units of what is usual, from which on it is a gap
+between pieces."""
+
+_FEW_LOOP_BRANCHES = 2
+"""Branches with a loop up to which they are a loop and no surface: over a surface there are many."""
+
+
 class FittedTree(NamedTuple):
-    """A tree among its rows: the graph, its branches and the rows in their components, noise and bandwidth."""
+    """A tree among its rows: the graph, its branches and the rows in their components, noise and bandwidth.
+
+    ``loop`` is how many branches there are where a clear loop is closed, and 0 where there is none.
+    """
 
     graph: RidgeGraph
     strands: BranchCurves
@@ -60,11 +75,16 @@ class FittedTree(NamedTuple):
     weight: FloatArray
     noise: float
     bandwidth: float
+    loop: int = 0
 
 
 def doubt(topology: str, fit: FittedTree) -> str:
     """Reasons against the shape that was asked for, in words; "" if nothing does."""
-    return _check_blob(fit) or _check_sheet(fit) or _check_path(topology, fit)
+    first = _check_blob(fit) or _check_pieces(topology, fit)
+    loop = _check_loop(topology, fit)
+    if fit.loop <= _FEW_LOOP_BRANCHES:  # both sides of a narrow loop run side by side as well
+        return first or loop or _check_sheet(fit) or _check_path(topology, fit)
+    return first or _check_sheet(fit) or loop or _check_path(topology, fit)
 
 
 def _check_blob(fit: FittedTree) -> str:
@@ -83,6 +103,19 @@ def _check_blob(fit: FittedTree) -> str:
             "surface rather than lie along branches. Take GTM(2) for a surface"
         )
     return ""
+
+
+def _check_pieces(topology: str, fit: FittedTree) -> str:
+    """Words about a stretch of the tree that no row is near to."""
+    n, length = min(len(fit.inside.rows), _MOST_ROWS), float(fit.graph.latent.lengths.sum())
+    gap, usual = widest_gap(fit), length * float(np.log(n)) / n
+    if topology == "forest" or gap < max(_GAP_BANDWIDTHS * fit.bandwidth, _GAP_USUAL * usual):
+        return ""
+    words = (
+        f"no row is nearest to a stretch of the tree {gap:.3g} long ({gap / fit.bandwidth:.0f} bandwidths), so that "
+        f"rows lie in separate pieces, and times across the gap mean nothing"
+    )
+    return str(Message(words, Advice("topology", "forest")))
 
 
 def _check_sheet(fit: FittedTree) -> str:
@@ -109,6 +142,14 @@ def _check_flat_neighborhoods(fit: FittedTree) -> str:
     )
 
 
+def _check_loop(topology: str, fit: FittedTree) -> str:
+    """Words about a loop that a tree has to cut."""
+    if topology not in ("tree", "path") or not fit.loop:
+        return ""
+    words = "the rows lie along a closed loop, which a tree has to cut somewhere: times on both sides of the cut differ"
+    return str(Message(words, Advice("topology", "ring" if fit.loop == 1 else "graph")))
+
+
 def _check_path(topology: str, fit: FittedTree) -> str:
     """Words about a tree without forks."""
     if topology not in ("tree", "graph") or fit.graph.latent.n_branches > 1:
@@ -117,6 +158,19 @@ def _check_path(topology: str, fit: FittedTree) -> str:
         return str(Message("the rows lie along one ring, without forks", Advice("topology", "ring")))
     words = "no fork stands out from the noise: the rows lie along one path. PrincipalCurve draws it smoothly"
     return str(Message(words, Advice("topology", "path")))
+
+
+def widest_gap(fit: FittedTree) -> float:
+    """Length of the longest stretch of a branch, between rows or a fork, that no row is nearest to."""
+    some, latent = evenly_by_radius(fit.inside.rows, fit.weight, _MOST_ROWS), fit.graph.latent
+    places = fit.strands.nearest(fit.inside.rows[some]).latent
+    branch, widest = latent.domain.piece(places), 0.0
+    for b, (first, last) in enumerate(fit.graph.ends.tolist()):
+        low, high = latent.domain.low[b], latent.domain.high[b]
+        forks = [z for end, z in ((first, low), (last, high)) if end >= 0 and fit.graph.degrees[end] > 2]
+        stops = np.sort(np.concatenate([places[branch == b, 0], forks]))
+        widest = max(widest, float(np.diff(stops).max(initial=0.0)))
+    return widest
 
 
 def doubled_share(fit: FittedTree) -> float:

@@ -32,7 +32,7 @@ from prinfold.latent.branch_graph import BranchGraph
 from prinfold.loops import Listeners, Outcome, run_fixed_point
 from prinfold.trees.diagnosis import FittedTree, doubt
 from prinfold.trees.noise import FirstTree, RowsInFrame, first_tree, keep_all, keep_components
-from prinfold.trees.shapes import TOPOLOGIES, TreeShape, find_shape, net_of, without_ends
+from prinfold.trees.shapes import TOPOLOGIES, TreeShape, branches_with_loop, find_shape, net_of, without_ends
 from prinfold.trees.soft_tree import TreeProblem, TreeState, log_mixture
 from prinfold.trees.support import branch_support, weak_tips
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -231,7 +231,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         if self.min_support > 0:
             self._drop_weak_branches(unique, inside.span, problem, outcome.state)
         astray = self._place_root(table)
-        doubted = self._doubts(inside, unique.weight)
+        doubted = self._doubts(inside, problem, outcome.state)
         self.doubt_ = " ".join(in_sentences(words) for words, _ in doubted)
         for words, category in [*self._stopping_warnings(), *astray, *doubted]:
             warn_caller(words, category)
@@ -362,12 +362,13 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
             shape = find_shape(self.topology, problem, state, self.min_length)
             self.graph_ = _graph_of(without_ends(problem, shape, span.inside(tips)), span, problem)
 
-    def _doubts(self, inside: RowsInFrame, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+    def _doubts(self, inside: RowsInFrame, problem: TreeProblem, state: TreeState) -> list[tuple[str, type[Warning]]]:
         """Warnings about rows that do not lie along such a tree: message and category."""
         if float(self.graph_.latent.lengths.sum()) == 0:
             why = "all rows are equal" if len(inside.rows) == 1 else "no branch stands out from the noise"
             return [(f"{why}, so that the tree has no length", DegenerateWarning)]
-        fit = FittedTree(self.graph_, self._inside, inside, weight, self.noise_, self.bandwidth_)
+        loop = branches_with_loop(problem, state, self.min_length)
+        fit = FittedTree(self.graph_, self._inside, inside, problem.weight, self.noise_, self.bandwidth_, loop)
         words = doubt(self.topology, fit)
         return [(words, StructureWarning)] if words else []
 

@@ -96,6 +96,10 @@ class TreeProblem:
                 break
         return state
 
+    def on(self, part: IntArray) -> TreeProblem:
+        """The same problem with some of the rows."""
+        return replace(self, rows=self.rows[part], weight=self.weight[part])
+
     def with_bandwidth(self, bandwidth: float) -> TreeProblem:
         """The same problem with another bandwidth."""
         return replace(self, bandwidth=bandwidth)

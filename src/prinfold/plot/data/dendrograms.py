@@ -113,12 +113,22 @@ def place_rows(model: Any, table: Any) -> tuple[Dendrogram, FloatArray]:
     rooted, layout = model.rooted_, lay_out(model.rooted_)
     Z = rooted.graph.latent.domain.retract(np.asarray(model.transform(table), dtype=float))
     residual = np.asarray(table, dtype=float) - np.asarray(model.project(table), dtype=float)
-    across = np.linalg.svd(residual.T @ residual)[0][:, 0]
-    offset = residual @ (across * (1.0 if across[np.abs(across).argmax()] > 0 else -1.0))
+    offset = residual @ widest_direction(residual)
     far = float(np.quantile(np.abs(offset), _FAR_QUANTILE)) or 1.0
     lane = layout.lane[layout.stretch(rooted.graph.latent.domain.piece(Z), Z)]
     spread = _LANE_SHARE * np.clip(offset / far, -1.0, 1.0)
     return layout, np.stack([rooted.times(Z), lane + spread], axis=1)
+
+
+def widest_direction(residual: FloatArray) -> FloatArray:
+    """(D,) the direction in which residuals (n, D) spread most, its largest component positive."""
+    n, D = residual.shape
+    if n < D:  # the smaller of the two products
+        weight = np.linalg.svd(residual @ residual.T)[0][:, 0] @ residual
+        across = weight / max(float(np.linalg.norm(weight)), np.finfo(float).tiny)
+    else:
+        across = np.linalg.svd(residual.T @ residual)[0][:, 0]
+    return np.asarray(across * (1.0 if across[np.abs(across).argmax()] > 0 else -1.0))
 
 
 def refuse_other_models(model: Any) -> None:
