@@ -143,6 +143,10 @@ class CorruptModelFileError(ModelFileError):
     """The file is truncated, altered or not a model file at all."""
 
 
+class NoModelFileError(ModelFileError, FileNotFoundError):
+    """There is no file where a model was to be read."""
+
+
 class UnknownModelError(ModelFileError):
     """The file names a class that this version does not have."""
 

@@ -32,6 +32,7 @@ from prinfold import (
     ElasticNetBasis,
     GaussianBasis,
     GaussianProcess,
+    GTMClassifier,
     GTMMixture,
     GTMSequence,
     HarmonicBasis,
@@ -602,6 +603,14 @@ def test_what_cannot_be_shown_is_refused(pipe: tuple[GTM, Any]) -> None:
         explore(model, data.X, path=None, extra={"a": [1, 2]})
     with pytest.raises(InvalidParameterError, match=r"extra must be a frame, or a mapping .* got list"):
         explore(model, data.X, path=None, extra=[1])
+    with pytest.raises(InvalidDataError, match="extra column 'a' must hold one cell per row, got 1"):
+        explore(model, data.X, path=None, extra={"a": 1})
+    with pytest.raises(InvalidDataError, match="names must hold one name per row, got 3"):
+        explore(model, data.X, path=None, names=3)
+    with pytest.raises(InvalidDataError, match="series must be numbers"):
+        explore(model, data.X, path=None, series="sideways")
+    with pytest.raises(InvalidParameterError, match="title must be None or a text, got 3"):
+        explore(model, data.X, path=None, title=3)
     with pytest.raises(InvalidDataError, match="values has shape"):
         explore(model, data.X, path=None, values=[1.0])
     bent = make_pipeline(PowerTransformer(), GTM(nodes=6, basis=3, **_FEW)).fit(data.X)
@@ -613,6 +622,9 @@ def test_what_cannot_be_shown_is_refused(pipe: tuple[GTM, Any]) -> None:
     feature = UKR(init="pca", feature_kernel="rbf", **_FEW).fit(_ROLL[:60])
     with pytest.raises(UnsupportedInputError, match="feature kernel"):
         explore(feature, path=None)
+    several = GTMClassifier(GTM(nodes=4, basis=2, **_FEW)).fit(data.X, data.labels)
+    with pytest.raises(UnsupportedInputError, match="GTMClassifier has no latent space to draw"):
+        explore(several, data.X, path=None)
 
 
 def test_likelihoods_are_those_of_the_table() -> None:

@@ -39,6 +39,7 @@ import prinfold
 from prinfold import GTM, GaussianBasis, HarmonicBasis, files, load, save
 from prinfold.exceptions import (
     CorruptModelFileError,
+    InvalidParameterError,
     ModelFileError,
     NewerModelFileError,
     NotStorableError,
@@ -468,8 +469,10 @@ def test_files_that_are_no_models(bytes_, words, tmp_path):
 
 
 def test_no_file_and_a_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no model file at"):
+    with pytest.raises(FileNotFoundError, match=r"no model file at .*absent\.prinfold; name one that save has written"):
         load(tmp_path / "absent.prinfold")
+    with pytest.raises(InvalidParameterError, match="cannot be the name of a file"):
+        load("\ud800")
     with pytest.raises(CorruptModelFileError, match="is a folder, not a model file"):
         load(tmp_path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from tests.house import public_functions
 from tests.ordeal.settings import MAKERS, OWN_CODE
 from tests.ordeal.tables import PLAIN, build, recipes
 
-_ELSEWHERE = ("datasets.load_", "save", "load", "explore", "report")
-"""Functions that have cases of other kinds, or read files of their own."""
+_ELSEWHERE = "datasets.load_"
+"""Functions that read files of their own, or ask for them over the network."""
 
 _TABLES = {"X", "Z", "x", "counts", "latent", "projected", "nodes", "vertices", "truth", "jacobian", "tangents"}
 _MODELS = {"model", "estimator"}
@@ -82,8 +83,17 @@ def _comparison() -> Any:
     return prinfold.compare(_rows(), ["PCA"], n_components=1, folds=2)
 
 
+def _file() -> Path:
+    """A model file in the folder of the process."""
+    from prinfold import save
+
+    save(_fitted("GTM", nodes=5, basis=3, max_iter=3), path := Path("given.prinfold").absolute())
+    return path
+
+
 OBJECTS: dict[str, Callable[[], Any]] = {
     "a GTM": lambda: _fitted("GTM", nodes=5, basis=3, max_iter=3),
+    "a file": _file,
     "a curve": lambda: _fitted("PrincipalCurve", max_iter=3),
     "a SOM": lambda: _fitted("SOM", nodes=4, max_iter=3),
     "a PPS": lambda: _fitted("PPS", nodes=5, basis=3, max_iter=3),
@@ -121,6 +131,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "segments": lambda: np.random.default_rng(0).normal(size=(4, 2, 3)),
     "fractions": lambda: np.full((4, 3), 1 / 3),
     "methods": lambda: ["PCA"],
+    "kernel manifolds": lambda: ["UKR", "KMM"],
     "square": lambda: (4, 4),
 }
 """Arguments of plain calls by name, made anew for each."""
@@ -155,9 +166,11 @@ PLAIN_CALLS: dict[str, dict[str, str]] = {
     "datasets.path_lengths": {"fractions": "fractions", "flow": "=annular"},
     "datasets.simulate": {"surface": "a circle"},
     "denoise_signal": {"x": "times"},
+    "explore": {"X": "rows"},
     "expression.association": {"pseudotime": "times of cells", "df": "2"},
     "expression.condition_difference": {"pseudotime": "times of cells", "condition": "conditions", "sample": "samples"},
     "expression.fork_difference": {"recipe": "two lineages", "df": "2"},
+    "load": {"path": "a file"},
     "metrics.align": {"Z": "plane", "truth": "plane", "domain": "a domain"},
     "metrics.angle_sum": {"tangents": "unit tangents"},
     "metrics.area": {"faces": "faces"},
@@ -188,6 +201,7 @@ PLAIN_CALLS: dict[str, dict[str, str]] = {
     "plot.ridge_bands": {"bands": "bands"},
     "plot.selection": {"model": "a selection"},
     "plot.u_matrix": {"model": "a SOM"},
+    "save": {"path": "=kept.prinfold"},
     "select_kmm": {},
 }
 """What a plain call of a function gives beside, or in place of, arguments that all functions share."""

@@ -88,12 +88,12 @@ def value_of(name: str) -> Any:
     if "(" in name:
         kind, _, inner = name.removesuffix(")").partition("(")
         field, _, value = inner.partition("=")
-        return _recipes()[kind](**({field: MAKERS[value]()} if field else {}))
+        return recipes()[kind](**({field: MAKERS[value]()} if field else {}))
     return MAKERS[name]()
 
 
 @cache
-def _recipes() -> dict[str, Any]:
+def recipes() -> dict[str, Any]:
     """Public classes that are no estimators: noises, bases, smoothers, kernels and so on."""
     return {
         each.__name__: each
@@ -106,7 +106,7 @@ def _recipes() -> dict[str, Any]:
 def _recipe_names(constraint: Any) -> tuple[str, ...]:
     """Recipes that a parameter takes, plain and with a hostile number in each of their fields."""
     return tuple(
-        name for kind, each in _recipes().items() if _is_taken(constraint, each) for name in _variants(kind, each)
+        name for kind, each in recipes().items() if _is_taken(constraint, each) for name in _variants(kind, each)
     )
 
 

@@ -29,11 +29,12 @@ from scipy.linalg import solve_triangular
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.basis_maps.bases import BasisCapabilities
 from prinfold.basis_maps.lattice_interpolation import LatticeSteps, cell_weights, differences, slopes, steps_along
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, shown
 from prinfold.files import storable
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.settings import Constraint, check_settings, integer, real
+from prinfold.validation.tables import as_numbers
 
 _MOST_NODES = 5000
 """Nodes whose differences are decomposed: 200 MB, and about a minute."""
@@ -355,10 +356,10 @@ def _cross_product(a: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
 def _check_cuts(cuts: Any) -> tuple[tuple[tuple[float, ...], ...], ...]:
     """Every cut as a tuple of points, one on a line and two in a plane."""
     try:
-        found = [np.array(cut, dtype=float) for cut in cuts]
+        found = [as_numbers("cuts", cut) for cut in cuts]
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
-            f"ElasticNetBasis: cuts must be latent coordinates or pairs of latent points, got {cuts!r}"
+            f"ElasticNetBasis: cuts must be latent coordinates or pairs of latent points, got {shown(cuts)}"
         ) from error
     found = [cut.reshape(1, 1) if cut.size == 1 else cut for cut in found]
     for cut in found:

@@ -118,7 +118,8 @@ class GaussianProcess:
                 f"{self.length_scale:g}; latent axes run from −1 to 1"
             )
         if self.pivots is not None:
-            check_setting("pivots", list(np.ravel(self.pivots)), several(integer(0), "numbers of nodes"))
+            numbers = several(integer(0), "numbers of nodes")
+            check_setting("pivots", self.pivots, replace(numbers, test=lambda v: numbers.test(list(np.ravel(v)))))
             object.__setattr__(self, "pivots", tuple(int(i) for i in np.ravel(self.pivots)))
 
     def bind(self, latent: LatentSpace) -> BoundProcess:

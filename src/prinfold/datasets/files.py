@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import DataNotFoundError, InvalidDataError
+from prinfold.exceptions import DataNotFoundError, InvalidDataError, InvalidParameterError, shown
 
 Folder: TypeAlias = str | os.PathLike[str] | None
 VARIABLE = "PRINFOLD_DATA"
@@ -44,11 +44,12 @@ class OpenML(NamedTuple):
 
 def find(name: str, folder: Folder) -> Path | None:
     """The file in ``folder``, or in the folder that PRINFOLD_DATA names; ``None`` where it is not."""
-    place = folder or os.environ.get(VARIABLE)
-    if not place:
-        return None
-    path = Path(place) / name
-    return path if path.is_file() else None
+    try:
+        place = os.fspath(os.environ.get(VARIABLE, "") if folder is None else folder)
+        path = Path(place) / name
+    except TypeError:
+        raise InvalidParameterError(f"folder must be the path of a folder, got {shown(folder)}") from None
+    return path if place and path.is_file() else None
 
 
 def read_table(path: Path, columns: tuple[str, ...]) -> TextTable:

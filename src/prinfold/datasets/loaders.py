@@ -17,6 +17,7 @@ from prinfold.datasets.network import line_network
 from prinfold.datasets.pipe import FLOWS, Beams, beam_names
 from prinfold.datasets.surface import option
 from prinfold.exceptions import InvalidDataError
+from prinfold.validation.settings import check_setting, flag, integer, nothing
 
 _GLASS_COLUMNS = ("RI", "Na", "Mg", "Al", "Si", "K", "Ca", "Ba", "Fe")
 # Type in the file → name in the original table, which OpenML uses.
@@ -101,6 +102,7 @@ def load_crabs(folder: Folder = None, *, normalize: bool = True) -> Dataset:
     Dataset
         ``labels`` is one of four groups of 50.
     """
+    check_setting("normalize", normalize, flag)
     table = _table("crabs.csv.gz", folder, ("sp", "sex", *_CRAB_COLUMNS))
     groups = [
         option(_CRAB_GROUPS, "sp and sex", sp + sex)
@@ -274,6 +276,7 @@ def load_digits(digit: int | None = None) -> Dataset:
     """
     from sklearn.datasets import load_digits as bundled
 
+    check_setting("digit", digit, nothing | integer(0, 9))
     X, y = bundled(return_X_y=True)
     keep = np.ones(len(y), dtype=bool) if digit is None else y == digit
     names = tuple(str(d) for d in range(10))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -22,8 +23,13 @@ from prinfold.datasets.surface import option
 from prinfold.exceptions import InvalidParameterError
 from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
-from prinfold.validation.settings import check_call, instance_of, nothing
+from prinfold.validation.settings import Constraint, check_call, instance_of, is_number, nothing
 from prinfold.validation.tables import as_numbers
+
+_OFFSETS = Constraint(
+    lambda v: isinstance(v, tuple | list) and all(is_number(each, Real) and -1 < each < 1 for each in v),
+    "a tuple of numbers between -1 and 1",
+)
 
 
 @dataclass(frozen=True)
@@ -38,13 +44,13 @@ class Beams:
     horizontal: tuple[float, ...] = (-1 / 2, 0.0, 1 / 2)
 
     def __post_init__(self) -> None:
-        if not (np.abs(self.offsets) < 1.0).all():
+        if not all(_OFFSETS.test(each) for each in (self.vertical, self.horizontal)):
             raise InvalidParameterError("Beams must cross the pipe: offsets lie between −1 and 1.")
 
     @property
     def offsets(self) -> FloatArray:
         """(B,) distances from the centre, signed; vertical beams first."""
-        return np.array(self.vertical + self.horizontal)
+        return np.array([*self.vertical, *self.horizontal])
 
     @property
     def chords(self) -> FloatArray:

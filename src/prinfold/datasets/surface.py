@@ -16,10 +16,10 @@ from scipy.spatial import ConvexHull
 
 from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.datasets.arguments import check_kinds
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, shown
 from prinfold.geometry.domain import Box, UnitSphere
 from prinfold.geometry.projection import nearest_on_surface
-from prinfold.validation.settings import real
+from prinfold.validation.settings import one_of, real
 from prinfold.validation.tables import as_numbers
 
 Map: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -188,8 +188,8 @@ def polyline(name: str, vertices: FloatArray, *, closed: bool = False) -> TrueSu
 
 def option(table: Mapping[str, T], parameter: str, key: str) -> T:
     """Look a named choice up, or say which names there are."""
-    if key not in table:
-        raise InvalidParameterError(f"{parameter}={key!r} is not one of {sorted(table)}.")
+    if not one_of(table).test(key):
+        raise InvalidParameterError(f"{parameter}={shown(key)} is not one of {sorted(table)}.")
     return table[key]
 
 

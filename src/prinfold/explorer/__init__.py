@@ -14,11 +14,16 @@ from prinfold.explorer.packing import asset, fill_page, script
 from prinfold.explorer.payload import payload_of
 from prinfold.files.atomic import as_path, check_target, readable, write_text
 from prinfold.loops import while_working
+from prinfold.validation.failures import name_call_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
+from prinfold.validation.settings import check_setting, instance_of, nothing
 
 __all__ = ["Page", "explore", "script", "widget"]
 
 _FRAME_HEIGHT = 760
+
+HEADING = nothing | instance_of(str, words="a text")
+"""The heading of a page."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,7 @@ def page_target(path: str | os.PathLike[str] | None, example: str) -> Path | Non
 
 
 @while_working("Making the page")
+@name_call_failures
 @fill_parameter_docs
 def explore(
     model: Any,
@@ -115,6 +121,7 @@ def explore(
     Page
         Which shows itself in a notebook.
     """
+    check_setting("title", title, HEADING)
     target = page_target(path, "map.html")
     found = payload_of(
         model,

@@ -10,13 +10,14 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, quantity
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, quantity, shown
 from prinfold.explorer.decoders import decoder_notes, decoder_of, latent_of, links_of
 from prinfold.latent.cloud import Cloud
 from prinfold.plot.data.surfaces import log_factor
 from prinfold.plot.inputs import FittedSurface, check_values, lanes, layout_of, numbers_of, row_classes, row_names
 from prinfold.plot.lines import region_of
 from prinfold.validation.settings import integer
+from prinfold.validation.tables import as_numbers
 
 _SHADING_CELLS = 120
 """Cells of the shading along each axis."""
@@ -56,6 +57,7 @@ def payload_of(
 ) -> dict[str, Any]:
     """Everything on a page, with arrays as they are."""
     fitted = FittedSurface.of(model)
+    fitted.require_map()
     columns = _column_names(fitted)
     view = _view(image_shape, series, columns)
     found: dict[str, Any] = {
@@ -212,13 +214,20 @@ def _given_extra(extra: Any, n: int) -> list[dict[str, Any]]:
         raise InvalidParameterError(
             f"extra must be a frame, or a mapping from names to one cell per row, got {type(extra).__name__}"
         )
-    found = [{"name": str(name), "cells": [_cell(each) for each in cells]} for name, cells in extra.items()]
+    found = [{"name": str(name), "cells": _cells_of(name, cells)} for name, cells in extra.items()]
     for each in found:
         if len(each["cells"]) != n:
             raise InvalidDataError(
                 f"extra column {each['name']!r} has {len(each['cells'])} cells for {n} rows; give one per row"
             )
     return found
+
+
+def _cells_of(name: Any, cells: Any) -> list[str]:
+    try:
+        return [_cell(each) for each in cells]
+    except TypeError:
+        raise InvalidDataError(f"extra column {str(name)!r} must hold one cell per row, got {shown(cells)}") from None
 
 
 def _cell(value: Any) -> str:
@@ -302,7 +311,7 @@ def _view(image_shape: Any, series: Any, columns: list[str]) -> PointView:
         positions = positions if own is None else own
     elif series is not False:
         first = "curve"
-        positions = (positions if own is None else own) if series is True else np.asarray(series, dtype=float)
+        positions = (positions if own is None else own) if series is True else as_numbers("series", series)
         if positions.shape != (n_columns,) or not np.isfinite(positions).all():
             raise InvalidParameterError(
                 f"series must be True, or a finite position for each of the {n_columns} columns; got shape "

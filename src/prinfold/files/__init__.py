@@ -25,6 +25,7 @@ from prinfold.exceptions import (
     CorruptModelFileError,
     ModelFileError,
     NewerModelFileError,
+    NoModelFileError,
     NotStorableError,
     UnknownModelError,
 )
@@ -430,7 +431,7 @@ def _digest(body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     if not path.exists():
-        raise FileNotFoundError(f"there is no model file at {path}")
+        raise NoModelFileError(f"there is no model file at {path}; name one that save has written")
     if path.is_dir():
         raise CorruptModelFileError(f"{path} is a folder, not a model file; name the file in it")
     size = path.stat().st_size

@@ -97,9 +97,15 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 def as_path(path: Any) -> Path:
     """A path of a file; an error where it is no such thing."""
     try:
-        return Path(os.fsdecode(path))
+        name = os.fsdecode(path)
     except TypeError as error:
         raise UnsupportedInputError(f"the name of a file must be a text or a path, got {shown(path)}") from error
+    try:
+        if b"\0" in os.fsencode(name):
+            raise InvalidParameterError(f"{name!r} cannot be the name of a file: it holds a null character")
+    except UnicodeEncodeError as error:
+        raise InvalidParameterError(f"{name!a} cannot be the name of a file: {error}") from None
+    return Path(name)
 
 
 def check_target(path: str | os.PathLike[str], example: str = "result") -> Path:
@@ -166,8 +172,6 @@ def _resolve_links(asked: Path) -> Path:
             is_link = stat.S_ISLNK(path.lstat().st_mode)
         except (FileNotFoundError, NotADirectoryError):
             return path
-        except ValueError as error:
-            raise InvalidParameterError(f"{str(asked)!r} cannot be the name of a file: {error}") from None
         if not is_link or _is_stream(path):
             return path
         path = path.parent / path.readlink()

@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, shown
+from prinfold.validation.settings import real
 
 _ROUNDING_SHARE = 1e-9
 """Share by which a threshold stays below the density of a point that is to be inside."""
@@ -40,8 +41,8 @@ class Contour:
     share: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise InvalidParameterError(f"share must be a number above 0 and at most 1, got {self.share!r}")
+        if not real(0, above=True, maximum=1).test(self.share):
+            raise InvalidParameterError(f"share must be a number above 0 and at most 1, got {shown(self.share)}")
 
     def level(self, density: FloatArray, weight: FloatArray) -> float:
         order = np.argsort(-density, kind="stable")

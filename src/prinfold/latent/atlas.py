@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, shown
 from prinfold.geometry.charts import Charts
 from prinfold.latent.base import LatentSpace, refuse_too_many
+from prinfold.validation.settings import instance_of, several
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class Atlas(LatentSpace):
     charts: tuple[LatentSpace, ...]
 
     def __post_init__(self) -> None:
-        if not self.charts or not all(isinstance(chart, LatentSpace) for chart in self.charts):
-            raise InvalidParameterError(f"an atlas needs latent spaces for its charts, got {self.charts!r}")
+        if not several(instance_of(LatentSpace, words="a latent space"), "latent spaces").test(self.charts):
+            raise InvalidParameterError(f"an atlas needs latent spaces for its charts, got {shown(self.charts)}")
         dimensions = sorted({chart.dimension for chart in self.charts})
         if len(dimensions) > 1:
             raise InvalidParameterError(

@@ -63,7 +63,7 @@ class FittedSurface:
 
     def refuse_levels(self) -> None:
         """Raise an error where columns are levels or counts, among which a surface has no place."""
-        self._require_map()
+        self.require_map()
         odd = [column for column in self.model._column_kinds or () if column.kind != "gaussian"]
         if odd:
             raise InvalidParameterError(
@@ -73,11 +73,12 @@ class FittedSurface:
 
     @property
     def latent(self) -> LatentSpace:
-        self._require_map()
+        self.require_map()
         latent: LatentSpace = self.model.latent_
         return latent
 
-    def _require_map(self) -> None:
+    def require_map(self) -> None:
+        """Raise an error where the model is not of one surface."""
         if not hasattr(self.model, "latent_"):
             words = (
                 f"{type(self.model).__name__} has no latent space to draw; give a model of one surface, such as a GTM"
@@ -191,7 +192,10 @@ def row_names(names: Any, X: Any, n: int) -> list[str] | None:
         return None
     if isinstance(names, str):
         raise InvalidDataError(f"names must hold one name per row, got the word {names!r}; pass the column itself")
-    found = [str(each) for each in (index if names is None else names)]
+    try:
+        found = [str(each) for each in (index if names is None else names)]
+    except TypeError:
+        raise InvalidDataError(f"names must hold one name per row, got {shown(names)}") from None
     if len(found) != n:
         raise InvalidDataError(f"names has {len(found)} entries for {n} rows; give one name per row")
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from prinfold.exceptions import InvalidParameterError, NoPermissionError, NotWrittenError
-from prinfold.explorer import Page, page_target
+from prinfold.explorer import HEADING, Page, page_target
 from prinfold.explorer.packing import asset, fill_page
 from prinfold.files.atomic import as_path
 from prinfold.loops import while_working
@@ -19,6 +19,7 @@ from prinfold.reporting.measurements import Study, study
 from prinfold.reporting.pictures import Picture, Request, pictures
 from prinfold.reporting.remarks import remarks
 from prinfold.reporting.scene import scene_of
+from prinfold.validation.failures import name_call_failures
 from prinfold.validation.settings import check_setting, integer
 
 __all__ = ["report"]
@@ -37,6 +38,7 @@ _LINKS = {
 
 
 @while_working("Making the report")
+@name_call_failures
 def report(
     model: Any,
     X: Any,
@@ -88,6 +90,7 @@ def report(
         Which shows itself in a notebook.
     """
     check_setting("worst", worst, integer(1))
+    check_setting("title", title, HEADING)
     target, why = page_target(path, "report.html"), sections.why_this_one(reason)
     found = study(model, X)
     groups, numbers = row_marks(labels, values, found.n)

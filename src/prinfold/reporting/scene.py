@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidParameterError, PrinfoldError
+from prinfold.exceptions import InvalidParameterError, PrinfoldError, shown
 from prinfold.plot.inputs import FittedSurface, RowClasses
 from prinfold.plot.lines import region_of, surface_mesh, wires
 from prinfold.reporting.measurements import Study
@@ -38,7 +38,7 @@ def scene_of(study: Study, groups: RowClasses | None, columns: Any) -> dict[str,
     order = _order(study.table, vertices)
     asked = sorted(order[:3]) if columns is None else _column_positions(columns, study.fitted.feature_names)
     kept = sorted({*asked, *order[: _MOST_COLUMNS - len(asked)]})
-    shown = [*asked, *(j for j in order if j in kept and j not in asked)][:3]
+    on_axes = [*asked, *(j for j in order if j in kept and j not in asked)][:3]
     rows = np.unique(np.linspace(0, study.n - 1, min(study.n, _MOST_ROWS)).astype(int))
     names = [study.fitted.feature_names[j] for j in kept]
     center = np.nanmean(np.concatenate([study.table[rows][:, kept], vertices[:, kept]]), axis=0)
@@ -48,7 +48,7 @@ def scene_of(study: Study, groups: RowClasses | None, columns: Any) -> dict[str,
 
     return {
         "columns": names,
-        "chosen": [kept.index(j) for j in shown],
+        "chosen": [kept.index(j) for j in on_axes],
         "curve": study.fitted.latent.dimension == 1,
         "center": center,
         "rows": narrow(study.table[rows]),
@@ -94,7 +94,11 @@ def _order(table: FloatArray, vertices: FloatArray) -> list[int]:
 
 def _column_positions(columns: Any, names: tuple[str, ...]) -> list[int]:
     found = []
-    for each in [columns] if isinstance(columns, str) else columns:
+    try:
+        given = [columns] if isinstance(columns, str) else list(columns)
+    except TypeError:
+        raise InvalidParameterError(f"columns must hold up to three names or positions, got {shown(columns)}") from None
+    for each in given:
         if isinstance(each, str) and each in names:
             found.append(names.index(each))
         elif isinstance(each, int | np.integer) and 0 <= each < len(names):

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, shown
 from prinfold.files import storable
 from prinfold.latent.base import is_count
+from prinfold.validation.settings import one_of, real
 
 Shape = Callable[[float, float, FloatArray], FloatArray]
 
@@ -54,12 +55,13 @@ class Schedule:
 
     def __post_init__(self) -> None:
         for name, value in (("first", self.first), ("last", self.last)):
-            if value is not None and not 0 < value < np.inf:
-                raise InvalidParameterError(f"{name} of a schedule must be a finite number above 0, got {value!r}")
+            if value is not None and not real(0, above=True).test(value):
+                raise InvalidParameterError(f"{name} of a schedule must be a finite number above 0, got {shown(value)}")
         if not is_count(self.epochs):
             raise InvalidParameterError(f"epochs of a schedule must be a whole number above 0, got {self.epochs!r}")
-        if self.shape not in SHAPES:
-            raise InvalidParameterError(f"shape of a schedule must be one of {', '.join(SHAPES)}, got {self.shape!r}")
+        if not one_of(SHAPES).test(self.shape):
+            words = f"shape of a schedule must be one of {', '.join(SHAPES)}, got {shown(self.shape)}"
+            raise InvalidParameterError(words)
 
     def resolved(self, first: float, last: float) -> Schedule:
         """The schedule with defaults for the ends that are None."""
