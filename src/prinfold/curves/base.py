@@ -74,6 +74,8 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
         "verbose": integer(0) | flag,
     }
     _dimension: ClassVar[int | None] = 1
+    _one_piece: ClassVar[bool] = True
+    _follows_far_rows: ClassVar[bool] = True
     root: Any
     curve_: ArcCurve
     offset_: FloatArray

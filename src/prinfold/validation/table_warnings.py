@@ -1,4 +1,4 @@
-"""Warnings of a fit about the table itself: unlike columns, and a row that all goes by."""
+"""Warnings of a fit about the table itself: unlike columns, separate groups, and a row far from all others."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import DegenerateWarning, Message, warn_caller
-from prinfold.validation.data_notes import heavy_row_note, spreads_note
+from prinfold.validation.data_notes import groups_note, heavy_row_note, spreads_note
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.refusals import column_labels, column_names
 
 _BLOCK_NUMBERS = 2**20
 """Numbers that are looked at at once."""
+
+_MOST_ROWS = 2000
+"""Rows among which separate groups are looked for; those without gaps count."""
 
 
 def warn_about_table(estimator: Any, X: Any, weight: Any) -> None:
@@ -29,12 +32,15 @@ def warn_about_table(estimator: Any, X: Any, weight: Any) -> None:
 
 
 def _notes(estimator: Any, X: Any, table: FloatArray, weight: Any) -> Iterator[Message | None]:
-    names = column_names(estimator)
+    names, method = column_names(estimator), type(estimator)
+    scaled = getattr(method, "_scales_columns", False)
     # Columns without names may be components, which differ in spread; in mixed tables each has a scale of its own.
-    if names is not None and not getattr(type(estimator), "_scales_columns", False):
+    if names is not None and not scaled:
         yield spreads_note(np.nanstd(table.astype(float), axis=0), column_labels(estimator, len(names)))
-    if getattr(type(estimator), "_one_surface", False):
+    if getattr(method, "_follows_far_rows", False):
         yield heavy_row_note(_scatter(table, weight), row_labels(X))
+    if getattr(method, "_one_piece", False) and not scaled:
+        yield groups_note(_complete_sample(table, weight))
 
 
 def _plain_numbers(X: Any) -> FloatArray | None:
@@ -48,11 +54,23 @@ def _plain_numbers(X: Any) -> FloatArray | None:
     return table if plain else None
 
 
+def _complete_sample(table: FloatArray, weight: Any) -> FloatArray:
+    """Rows without gaps that count, spread evenly through the table."""
+    counts = np.broadcast_to(_row_weights(table, weight) > 0, len(table))
+    rows = np.flatnonzero(counts)
+    some = table[rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(int))]].astype(float)
+    return np.asarray(some[~np.isnan(some).any(axis=1)])
+
+
+def _row_weights(table: FloatArray, weight: Any) -> FloatArray:
+    """Weights of rows, (n,) or a single one; those of whole sequences are not those of rows."""
+    given = np.asarray(1.0 if weight is None else weight, dtype=float).ravel()
+    return given if len(given) in (1, len(table)) else np.ones(1)
+
+
 def _scatter(table: FloatArray, weight: Any) -> FloatArray:
     """(n,) squared distances of rows from their mean over the cells that they have, times their weights."""
-    given = np.asarray(1.0 if weight is None else weight, dtype=float).ravel()
-    # Weights of whole sequences are not those of rows.
-    weight = np.broadcast_to(given if len(given) in (1, len(table)) else 1.0, len(table))
+    weight = np.broadcast_to(_row_weights(table, weight), len(table))
     size = max(1, _BLOCK_NUMBERS // table.shape[1])
     parts = [slice(i, i + size) for i in range(0, len(table), size)]
     total, count = np.zeros(table.shape[1]), np.zeros(table.shape[1])
