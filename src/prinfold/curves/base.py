@@ -74,7 +74,6 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
         "verbose": integer(0) | flag,
     }
     _dimension: ClassVar[int | None] = 1
-    _one_piece: ClassVar[bool] = True
     _follows_far_rows: ClassVar[bool] = True
     root: Any
     curve_: ArcCurve
