@@ -83,29 +83,11 @@ QUICK = {
 """Models that hardly train, since what a table is like does not depend on it."""
 
 
-def notes_of_fit(name, X, words, weight=None):
+def notes_of_fit(name, X, words):
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        QUICK[name].fit(X, sample_weight=weight)
+        QUICK[name].fit(X)
     return [str(each.message) for each in heard if words in str(each.message)]
-
-
-@pytest.mark.parametrize("name", ["GTM", "surface"])
-def test_a_fit_of_one_piece_names_the_groups_that_it_has_to_join(name):
-    rng = np.random.default_rng(0)
-    apart = np.vstack([rng.normal(size=(40, 3)), rng.normal(size=(20, 3)) + 30.0])
-    (said,) = notes_of_fit(name, apart, "separate groups")
-    assert "2 separate groups (67%, 33%)" in said
-    assert notes_of_fit(name, apart[:40], "separate groups") == []
-    only_one = np.repeat([1.0, 0.0], [40, 20])  # rows that do not count are no group
-    assert notes_of_fit(name, apart, "separate groups", only_one) == []
-
-
-@pytest.mark.parametrize("name", ["curve", "KMM"])  # a curve tells where along it there are no rows, a KMM ends there
-def test_methods_that_know_of_gaps_by_themselves_say_no_more(name):
-    rng = np.random.default_rng(0)
-    apart = np.vstack([rng.normal(size=(40, 3)), rng.normal(size=(20, 3)) + 30.0])
-    assert notes_of_fit(name, apart, "separate groups") == []
 
 
 @pytest.mark.parametrize("name", list(QUICK))

@@ -112,7 +112,6 @@ class SurfaceMonitor(OutlierMixin, MonitorMeasures):
     [-1]
     """
 
-    _one_piece: ClassVar[bool] = True
     _follows_far_rows: ClassVar[bool] = True
     _stored: ClassVar[Kinds] = {
         "surface_": map_part("responsibilities"),

@@ -50,8 +50,6 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     }
     _accept_sparse: ClassVar[bool] = False
     _accept_missing: ClassVar[bool] = False
-    _one_piece: ClassVar[bool] = False
-    """Whether the surface is in one piece, so that it crosses what is empty between separate groups of rows."""
     _follows_far_rows: ClassVar[bool] = False
     """Whether a row far from all others is given a part of the map."""
     _dimension: ClassVar[int | None] = None

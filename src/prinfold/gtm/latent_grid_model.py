@@ -79,7 +79,6 @@ class LatentGridModel(PrincipalManifold):
         | numbers("latent_.n_nodes", "n_features_in_", least=0),
     }
     _added: ClassVar[dict[str, Any]] = {"node_mass_": None}
-    _one_piece: ClassVar[bool] = True
     _follows_far_rows: ClassVar[bool] = True
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1, 32),

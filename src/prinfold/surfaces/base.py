@@ -63,7 +63,6 @@ class RegressedManifold(PrincipalManifold):
         "offset_": numbers("n_features_in_"),
         "start_": text,
     }
-    _one_piece: ClassVar[bool] = True
     _follows_far_rows: ClassVar[bool] = True
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1, MOST_COMPONENTS),

@@ -1,4 +1,4 @@
-"""Warnings of a fit about the table itself: unlike columns, separate groups, and a row far from all others."""
+"""Warnings of a fit about the table itself: unlike columns, and a row far from all others."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import DegenerateWarning, Message, warn_caller
-from prinfold.validation.data_notes import groups_note, heavy_row_note, spreads_note
+from prinfold.validation.data_notes import heavy_row_note, spreads_note
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.refusals import column_labels, column_names
 
 _BLOCK_NUMBERS = 2**20
 """Numbers that are looked at at once."""
-
-_MOST_ROWS = 2000
-"""Rows among which separate groups are looked for; those without gaps count."""
 
 
 def warn_about_table(estimator: Any, X: Any, weight: Any) -> None:
@@ -37,10 +34,8 @@ def _notes(estimator: Any, X: Any, table: FloatArray, weight: Any) -> Iterator[M
     # Columns without names may be components, which differ in spread; in mixed tables each has a scale of its own.
     if names is not None and not scaled:
         yield spreads_note(np.nanstd(table.astype(float), axis=0), column_labels(estimator, len(names)))
-    if getattr(method, "_follows_far_rows", False):
+    if getattr(method, "_follows_far_rows", False) and not scaled:
         yield heavy_row_note(_scatter(table, weight), row_labels(X))
-    if getattr(method, "_one_piece", False) and not scaled:
-        yield groups_note(_complete_sample(table, weight))
 
 
 def _plain_numbers(X: Any) -> FloatArray | None:
@@ -52,14 +47,6 @@ def _plain_numbers(X: Any) -> FloatArray | None:
         return None
     plain = table.ndim == 2 and len(table) > 0 and not np.isnan(table).all(axis=0).any()
     return table if plain else None
-
-
-def _complete_sample(table: FloatArray, weight: Any) -> FloatArray:
-    """Rows without gaps that count, spread evenly through the table."""
-    counts = np.broadcast_to(_row_weights(table, weight) > 0, len(table))
-    rows = np.flatnonzero(counts)
-    some = table[rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(int))]].astype(float)
-    return np.asarray(some[~np.isnan(some).any(axis=1)])
 
 
 def _row_weights(table: FloatArray, weight: Any) -> FloatArray:
