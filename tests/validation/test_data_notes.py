@@ -10,10 +10,16 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from prinfold import GTM, PrincipalCurve, datasets
+from prinfold import GTM, KMM, PrincipalCurve, PrincipalSurface, datasets
 from prinfold.cli.methods import choose_scaling
 from prinfold.exceptions import DegenerateWarning
-from prinfold.validation.data_notes import groups_note, separate_groups, spreads_note, unlike_spreads
+from prinfold.validation.data_notes import (
+    groups_note,
+    heavy_row_note,
+    separate_groups,
+    spreads_note,
+    unlike_spreads,
+)
 
 
 @pytest.mark.parametrize(("spreads", "found"), [([1.0, 9.9], None), ([1.0, 10.1], (1, 0)), ([0.0, 0.0, 5.0], None)])
@@ -66,3 +72,39 @@ def test_separate_groups_are_counted_and_lone_rows_are_none():
 def test_columns_in_one_unit_need_no_scaling(names):
     assert spreads_note(np.array([1.0, 50.0]), names) is None
     assert spreads_note(np.array([1.0, 50.0]), ["a", "b"]) is not None
+
+
+QUICK = {
+    "GTM": GTM(1, nodes=8, basis=3, max_iter=2, tol=0),
+    "curve": PrincipalCurve(max_iter=2, tol=0),
+    "surface": PrincipalSurface(1, nodes=8, max_iter=2, tol=0),
+    "KMM": KMM(1, max_iter=2, tol=0),
+}
+"""Models that hardly train, since what a table is like does not depend on it."""
+
+
+def notes_of_fit(name, X, words):
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        QUICK[name].fit(X)
+    return [str(each.message) for each in heard if words in str(each.message)]
+
+
+@pytest.mark.parametrize("name", list(QUICK))
+def test_a_row_far_from_all_others_is_named_by_every_method_that_follows_it(name):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    X[13] = 8.0
+    (said,) = notes_of_fit(name, X, "of the variance of all rows")
+    assert said.startswith("Row 13 makes up ")
+    labels = [f"plant {i}" for i in range(100)]
+    (said,) = notes_of_fit(name, pd.DataFrame(X, index=labels, columns=list("abc")), "of the variance of all rows")
+    assert said.startswith("Row 'plant 13' makes up ")
+    assert notes_of_fit(name, np.delete(X, 13, axis=0), "of the variance of all rows") == []
+
+
+def test_no_row_of_a_usual_sample_is_far_from_all_others():
+    rng = np.random.default_rng(0)
+    tables = [rng.normal(size=(n, D)) for n in (20, 50, 300) for D in (1, 2, 10)]
+    tables += [datasets.make_swiss_roll(300, noise=1.0, rng=0).X, datasets.make_half_circle(100, noise=0.2, rng=0).X]
+    for X in tables:
+        assert heavy_row_note(np.square(X - X.mean(axis=0)).sum(axis=1), str) is None

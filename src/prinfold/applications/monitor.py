@@ -112,7 +112,7 @@ class SurfaceMonitor(OutlierMixin, MonitorMeasures):
     [-1]
     """
 
-    _one_surface: ClassVar[bool] = True
+    _follows_far_rows: ClassVar[bool] = True
     _stored: ClassVar[Kinds] = {
         "surface_": map_part("responsibilities"),
         "node_shares_": numbers("surface_.latent_.n_nodes", above=0),

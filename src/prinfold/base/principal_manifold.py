@@ -51,8 +51,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     }
     _accept_sparse: ClassVar[bool] = False
     _accept_missing: ClassVar[bool] = False
-    _one_surface: ClassVar[bool] = False
-    """Whether one surface in one piece goes through all rows, so that separate groups and lone far rows matter."""
+    _follows_far_rows: ClassVar[bool] = False
+    """Whether a row far from all others is given a part of the map."""
     _dimension: ClassVar[int | None] = None
     """Dimension of the surface where the method has but one, such as 1 for curves; None where ``n_components`` says."""
     latent_: LatentSpace

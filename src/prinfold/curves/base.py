@@ -74,6 +74,7 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
         "verbose": integer(0) | flag,
     }
     _dimension: ClassVar[int | None] = 1
+    _follows_far_rows: ClassVar[bool] = True
     root: Any
     curve_: ArcCurve
     offset_: FloatArray

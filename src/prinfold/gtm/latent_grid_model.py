@@ -80,7 +80,7 @@ class LatentGridModel(PrincipalManifold):
         | numbers("latent_.n_nodes", "n_features_in_", least=0),
     }
     _added: ClassVar[dict[str, Any]] = {"node_mass_": None}
-    _one_surface: ClassVar[bool] = True
+    _follows_far_rows: ClassVar[bool] = True
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1, 32),
         "nodes": nothing | axis_counts | instance_of(LatentSpace, np.ndarray, words="an array or latent space"),

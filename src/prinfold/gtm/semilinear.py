@@ -70,7 +70,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEst
     (400, 2)
     """
 
-    _one_surface: ClassVar[bool] = True
+    _follows_far_rows: ClassVar[bool] = True
     _accept_missing: ClassVar[bool] = True
     _stored: ClassVar[Kinds] = {"gtm_": part("GTM", n_features_in_="n_features_in_")}
     _constraints: ClassVar[dict[str, Constraint]] = {

@@ -66,6 +66,7 @@ class KernelManifold(PrincipalManifold):
         "values_": numbers("latent_.centers", "D"),
         "offset_": numbers("D"),
     }
+    _follows_far_rows: ClassVar[bool] = True
     _constraints: ClassVar[dict[str, Constraint]] = {"kernel": one_of(tuple(PROFILES)), "threshold": THRESHOLD}
     kernel: str
     threshold: Any

@@ -63,7 +63,7 @@ class RegressedManifold(PrincipalManifold):
         "offset_": numbers("n_features_in_"),
         "start_": text,
     }
-    _one_surface: ClassVar[bool] = True
+    _follows_far_rows: ClassVar[bool] = True
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1, MOST_COMPONENTS),
         "nodes": nothing | axis_counts,

@@ -25,8 +25,10 @@ _PIECES_ROWS = 500
 _FEWEST_PIECE_ROWS = 10
 """Fewest of those rows that are a group, and no outliers."""
 
-_FEWEST_ROWS_TO_WARN, _WARN_SCATTER_SHARE = 20, 0.9
-"""Among how many rows one that holds so much of their scatter is worth a warning."""
+_FEWEST_ROWS_TO_WARN, _WARN_SCATTER_SHARE, _WARN_FAR_RATIO = 20, 0.25, 5.0
+"""Among how many rows one is worth a warning that holds so much of their scatter, and lies so many times as far from
+their mean as nine tenths of them do. Of 300 rows of a swiss roll one with 0.38 of the scatter leaves the others 0.9 of
+the axes of a GTM and a quarter of one of a UKR; no simulator, no table that is shipped and no normal sample has any."""
 
 _GAP_RATIO = 3.0
 """Distance between groups over the widest gap within them from which on they are separate."""
@@ -127,15 +129,16 @@ def _sizes_before(merges: FloatArray, step: int) -> FloatArray:
 
 
 def heavy_row_note(squares: FloatArray, label: Callable[[int], str]) -> Message | None:
-    """A message about one row that holds most of the scatter, given what each holds (n,); None where none does."""
+    """A message about one row far from all others, given squared distances from their mean (n,); None where none is."""
     row, total = int(squares.argmax()), float(squares.sum())
     share = float(squares[row] / total) if total > 0 else 0.0
-    if len(squares) < _FEWEST_ROWS_TO_WARN or not share > _WARN_SCATTER_SHARE:
+    far = squares[row] > _WARN_FAR_RATIO**2 * np.quantile(squares, 0.9)
+    if len(squares) < _FEWEST_ROWS_TO_WARN or not share > _WARN_SCATTER_SHARE or not far:
         return None
     name = label(row)
     return Message(
-        f"{name[0].upper()}{name[1:]} makes up {percent(share, 1)} of the variance of all rows, so that the surface "
-        "follows it alone. Check it, and leave it out if it is a mistake."
+        f"{name[0].upper()}{name[1:]} makes up {percent(share, 1)} of the variance of all rows, so that a part of the "
+        "map is its own. Check it, and leave it out if it is a mistake."
     )
 
 

@@ -1,4 +1,4 @@
-"""Warnings of a fit about the table itself: unlike columns, and a row that all goes by."""
+"""Warnings of a fit about the table itself: unlike columns, and a row far from all others."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ def warn_about_table(estimator: Any, X: Any, weight: Any) -> None:
 
 
 def _notes(estimator: Any, X: Any, table: FloatArray, weight: Any) -> Iterator[Message | None]:
-    names = column_names(estimator)
+    names, method = column_names(estimator), type(estimator)
+    scaled = getattr(method, "_scales_columns", False)
     # Columns without names may be components, which differ in spread; in mixed tables each has a scale of its own.
-    if names is not None and not getattr(type(estimator), "_scales_columns", False):
+    if names is not None and not scaled:
         yield spreads_note(np.nanstd(table.astype(float), axis=0), column_labels(estimator, len(names)))
-    if getattr(type(estimator), "_one_surface", False):
+    if getattr(method, "_follows_far_rows", False) and not scaled:
         yield heavy_row_note(_scatter(table, weight), row_labels(X))
 
 
@@ -48,11 +49,15 @@ def _plain_numbers(X: Any) -> FloatArray | None:
     return table if plain else None
 
 
+def _row_weights(table: FloatArray, weight: Any) -> FloatArray:
+    """Weights of rows, (n,) or a single one; those of whole sequences are not those of rows."""
+    given = np.asarray(1.0 if weight is None else weight, dtype=float).ravel()
+    return given if len(given) in (1, len(table)) else np.ones(1)
+
+
 def _scatter(table: FloatArray, weight: Any) -> FloatArray:
     """(n,) squared distances of rows from their mean over the cells that they have, times their weights."""
-    given = np.asarray(1.0 if weight is None else weight, dtype=float).ravel()
-    # Weights of whole sequences are not those of rows.
-    weight = np.broadcast_to(given if len(given) in (1, len(table)) else 1.0, len(table))
+    weight = np.broadcast_to(_row_weights(table, weight), len(table))
     size = max(1, _BLOCK_NUMBERS // table.shape[1])
     parts = [slice(i, i + size) for i in range(0, len(table), size)]
     total, count = np.zeros(table.shape[1]), np.zeros(table.shape[1])
