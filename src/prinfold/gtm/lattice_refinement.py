@@ -185,23 +185,34 @@ def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | Every
 
 def _refined(surface: BasisMap, noise: AnyNoise, parameters: Parameters) -> Refinement | EveryPoint | None:
     lattice = cast(Lattice, surface.latent)
-    wide = np.quantile(cell_widths(surface, noise, parameters), _QUANTILE, axis=0)
+    widths = cell_widths(surface, noise, parameters)
+    wide = np.quantile(widths, _QUANTILE, axis=0)
     enough = _MOST_POINT_SPACING if lattice.n_nodes <= _THIN_FROM_NODES else 0.5 * _MOST_POINT_SPACING
     if (wide <= enough).all():
         return None
     if lattice.n_nodes <= _THIN_FROM_NODES and prod(parts := part_counts(lattice, wide)) <= _FEW_POINTS:
         points = EvenParts(lattice, parts)
         return EveryPoint(BasisMap(points, surface.basis), _at(surface, noise, parameters, points.nodes))
-    return subdivide(surface, noise, parameters, _thin_lattice(lattice, wide))
+    return subdivide(surface, noise, parameters, _thin_lattice(lattice, wide), widths=widths)
 
 
 def subdivide(
-    surface: BasisMap, noise: AnyNoise, parameters: Parameters, lattice: Lattice, counts: tuple[int, ...] | None = None
+    surface: BasisMap,
+    noise: AnyNoise,
+    parameters: Parameters,
+    lattice: Lattice,
+    counts: tuple[int, ...] | None = None,
+    *,
+    widths: FloatArray | None = None,
 ) -> Refinement:
-    """The cells of a lattice over the latent space of a surface, with the points that the noise asks for, or given."""
+    """The cells of a lattice over the latent space of a surface, with the points that the noise asks for, or given.
+
+    ``widths`` (K, Q) are those of the cells of the surface itself, where they are known.
+    """
     coarse = surface if lattice == surface.latent else BasisMap(lattice, surface.basis)
     own = _at(surface, noise, parameters, lattice.nodes)
-    widths = cell_widths(coarse, noise, own)
+    if widths is None or coarse is not surface:
+        widths = cell_widths(coarse, noise, own)
     points = Subdivision(lattice, counts or point_counts(lattice, np.quantile(widths, _QUANTILE, axis=0)))
     fine = BasisMap(points, surface.basis)
     return Refinement(coarse, fine, noise, own, _at(surface, noise, parameters, points.nodes), widths)
