@@ -267,8 +267,8 @@ def judged(scores: dict[str, Score], found: MethodLosses) -> Result:
     ranks = {name: float(kendalltau(loss, truth, nan_policy="omit")[0]) for name, loss in losses.items()}
     picks = {name: int(np.nanargmin(loss)) for name, loss in losses.items()} | {"elbow": elbow(rough, error)}
     for name, each in of_rows.items():
-        grain = CRITERIA.get(name, CRITERIA["likelihood"]).grain(found.variance)
-        verdict = judge(CRITERIA["error"], each, rough, np.random.default_rng(0), grain)
+        least_gap = CRITERIA.get(name, CRITERIA["likelihood"]).least_gap(found.variance)
+        verdict = judge(CRITERIA["error"], each, rough, np.random.default_rng(0), least_gap)
         picks[f"{name}, smoothest"] = verdict.smoothest
     names = list(scores)
     regret = {name: float(np.sqrt(truth[i] / truth.min())) for name, i in picks.items()}

@@ -42,12 +42,7 @@ BY_NAME = {
 
 # The only questions which variant is held outside its own file, (file, variant) with the reason for each.
 BY_TYPE = {
-    ("basis_maps/bases.py", "Lattice"): "harmonics on anything but a circle are refused",
-    ("basis_maps/elastic_net.py", "Lattice"): "nets on anything but a lattice are refused",
-    ("basis_maps/default_sizes.py", "Lattice"): "hexagons need two axes, and what else was chosen is refused",
     ("latent/cloud.py", "Gaussian"): "a file may hold a Gaussian that is cut off anywhere",
-    ("gtm/lattice_refinement.py", "Sphere"): "its nodes are doubled all at once, those of a lattice along an axis",
-    ("gtm/starts/first_parameters.py", "Lattice"): "loops are placed on axes that close, which lattices alone have",
     ("gtm/partial_fit.py", "Online"): "the step rule of a stream is that of the trainer, where it has one",
     ("gtm/trainers/stream_memory.py", "Statistics"): "sums of isotropic noise alone lack what rows with gaps need",
     ("pps/estimator.py", "OrientedNoise"): "a clamping of 1 is the GTM, with its own noise",

@@ -199,4 +199,4 @@ def test_a_missing_cell_counts_for_a_usual_one():
     usual = (-0.5 * (drawn / scale) ** 2 - 0.5 * np.log(2 * np.pi * scale**2)).mean(axis=0)
     assert_allclose(monitor_statistics.mean_cell_log_density(scale), usual, atol=0.01)
     some = monitor_statistics.Measures(np.zeros(2), np.zeros(2), np.array([3.0, 2.0]), np.array([0, 1]))
-    assert_allclose(some.badness[:, 2], 3.0)  # (a/s)² is 1 on average
+    assert_allclose(some.unusualness[:, 2], 3.0)  # (a/s)² is 1 on average

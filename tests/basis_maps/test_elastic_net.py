@@ -11,7 +11,7 @@ from prinfold import GTM, PPS, ElasticNetBasis, datasets, load
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.lattice_interpolation import hermite
 from prinfold.exceptions import InvalidParameterError
-from prinfold.latent import Sphere, circle, cylinder, grid, line, torus
+from prinfold.latent import Sphere, circle, cylinder, grid, hexagons, line, torus
 
 LATENTS = {
     "line": line(9),
@@ -319,7 +319,8 @@ def test_what_is_no_net_is_refused(settings, words):
 @pytest.mark.parametrize(
     ("latent", "cuts", "words"),
     [
-        (Sphere(20), (), "an elastic net is a lattice of nodes.*on a sphere use a GaussianBasis"),
+        (Sphere(20), (), "an elastic net is a lattice of nodes.*got Sphere, for which use a GaussianBasis"),
+        (hexagons(4, 4), (), "an elastic net is a lattice of nodes.*got Hexagons"),
         (grid(71, 71), (), "an elastic net of 5041 nodes has as many weights; use at most 5000"),
         (line(5), (SLIT,), "a net of 1 dimensions takes coordinates as cuts"),
         (grid(5, 5), (0.0,), "a net of 2 dimensions takes pairs of points with two coordinates as cuts"),

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from prinfold import GTM, PPS, AlignedNoise, LowRankNoise, MixedGTM, StudentNoise, datasets, load
+from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_basis
 from prinfold.gtm import lattice_refinement as refinement
@@ -17,7 +18,7 @@ from prinfold.gtm.lattice_refinement import refinement_of, subdivide
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.penalties import ConstantPenalty
-from prinfold.latent import Lattice, line
+from prinfold.latent import Lattice, grid, line
 from prinfold.latent.subdivision import EvenParts, Subdivision
 from prinfold.loops import StopReason
 
@@ -362,3 +363,20 @@ def test_wide_cells_of_a_sphere_get_more_nodes() -> None:
     X = datasets.make_sphere(400, noise=0.02, rng=0).X
     model = GTM(latent="sphere", random_state=0).fit(X)
     assert model.latent_.n > 0.9 * len(X)
+
+
+@pytest.mark.parametrize("chosen", [1.0, 0.02], ids=["most cells of each row", "few cells of each row"])
+@pytest.mark.parametrize("n_numbers", [2**18, 7], ids=["at once", "one by one"])
+def test_pairs_of_rows_and_cells_have_the_log_density_of_their_points(monkeypatch, chosen, n_numbers):
+    monkeypatch.setattr("prinfold.gtm.noise.isotropic._PAIRED_NUMBERS", n_numbers)
+    rng = np.random.default_rng(0)
+    latent, noise = grid(8, 8), IsotropicNoise(1e-6)
+    surface = BasisMap(latent, GaussianBasis(3).bind(latent))
+    weights = rng.normal(size=(len(surface.penalty_mask), 5))
+    points, loaded = noise.at_nodes(surface, noise.initial(weights, 3.0)), noise.load(rng.normal(size=(40, 5)))
+    row, cell = np.nonzero(rng.uniform(size=(40, 16)) < chosen)  # 64 nodes as the points of 16 cells
+    work = np.empty((1, 40, 64))
+    points.log_density(loaded, None, work)
+    expected = work[0].reshape(40, 16, 4)[row, cell]
+    found = noise.capabilities.pairs(points, 4)(loaded, row, cell)
+    assert_allclose(found - found[:1, :1], expected - expected[:1, :1], atol=1e-12)  # but for a constant of all

@@ -14,7 +14,17 @@ import pytest
 from sklearn.base import clone
 
 from prinfold import GTM, DensityRidge, PrincipalTree, choose, compare, explore, report
-from prinfold.loops import Iteration, Meter, StopReason, Working, bars, muted, progress, progress_for, while_working
+from prinfold.loops import (
+    Iteration,
+    Meter,
+    StopReason,
+    Working,
+    bars,
+    hide_progress,
+    progress,
+    progress_for,
+    while_working,
+)
 from prinfold.validation.failures import name_failures
 
 DATA = np.random.default_rng(0).normal(size=(30, 3))
@@ -214,7 +224,7 @@ def test_work_that_fails_takes_its_line_away(terminal):
 
 def test_nothing_is_shown_where_a_program_wants_quiet(terminal):
     terminal = terminal()
-    with muted(), Working("Fitting"), Meter("Reading", 2.0) as meter:
+    with hide_progress(), Working("Fitting"), Meter("Reading", 2.0) as meter:
         meter.tell(1.0)
     assert terminal.getvalue() == ""
 

@@ -395,11 +395,11 @@ def test_who_is_smoothest() -> None:
 def test_what_rounding_makes_is_no_difference() -> None:
     losses = 1e-14 * np.arange(40.0).reshape(2, 20)
     for variance, tied in ((1.0, True), (1e-6, False)):
-        grain = verdicts.CRITERIA["error"].grain(variance)
-        found = verdicts.judge(verdicts.CRITERIA["error"], losses, np.zeros(2), np.random.default_rng(0), grain)
+        least_gap = verdicts.CRITERIA["error"].least_gap(variance)
+        found = verdicts.judge(verdicts.CRITERIA["error"], losses, np.zeros(2), np.random.default_rng(0), least_gap)
         assert found.chosen == 0
         assert found.tied[1] == tied
-    assert verdicts.CRITERIA["likelihood"].grain(1e9) == 1e-12
+    assert verdicts.CRITERIA["likelihood"].least_gap(1e9) == 1e-12
 
 
 THREE = candidates.candidates_of({"a": PCA(1), "b": PCA(1), "c": PCA(1)}, 1, X, 0)

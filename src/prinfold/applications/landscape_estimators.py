@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray
 from prinfold.applications import landscapes
 from prinfold.applications.base import MapLandscape, fitted_map, row_responsibilities
-from prinfold.base.class_posteriors import class_priors, class_shares
+from prinfold.base.class_posteriors import class_priors, class_shares, labeled_rows
 from prinfold.base.file_requirements import require_parts
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, class_names, numbers, part
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, integer, one_of, real
-from prinfold.validation.tables import check_labels, check_targets, rows_of, rows_with_weight
+from prinfold.validation.tables import check_targets, rows_of, rows_with_weight
 
 
 @fill_parameter_docs
@@ -113,12 +113,8 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         -------
         GTMClassifier
         """
-        table, weight = self._check_fit_input(X, sample_weight)
-        labels = check_labels(self, y, table)
-        kept = rows_with_weight(weight, min_rows=2)
-        if weight is not None and kept is not None:
-            table, labels, weight = rows_of(table, kept), labels[kept], weight[kept]
-        classes, codes = np.unique(labels, return_inverse=True)
+        given, given_weight = self._check_fit_input(X, sample_weight)
+        table, weight, classes, codes = labeled_rows(self, given, y, given_weight, min_rows=2)
         prior = class_priors(self.priors, class_shares(codes, weight, len(classes)))
         surface = fitted_map(self.estimator, table, weight)
         self.landscape_ = landscapes.class_landscape(

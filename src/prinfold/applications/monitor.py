@@ -179,8 +179,8 @@ class SurfaceMonitor(OutlierMixin, MonitorMeasures):
         rng = as_generator(self.random_state)
         reference = self._measure_held_out(table, monitor_statistics.shuffle_by_content(table, rng))
         seed = int(rng.integers(2**31 - 1))
-        self.simulated_ = self._measure_rows(self.surface_.sample(self.n_simulated, random_state=seed)).badness
-        self.reference_ = reference.badness
+        self.simulated_ = self._measure_rows(self.surface_.sample(self.n_simulated, random_state=seed)).unusualness
+        self.reference_ = reference.unusualness
         self._warn_about_few_rows()
         return self
 
@@ -214,7 +214,7 @@ class SurfaceMonitor(OutlierMixin, MonitorMeasures):
         -------
         SurfaceMonitor
         """
-        self.reference_ = self.measure(X).badness
+        self.reference_ = self.measure(X).unusualness
         self._warn_about_few_rows()
         return self
 
@@ -375,9 +375,9 @@ class SurfaceMonitor(OutlierMixin, MonitorMeasures):
 
     def _p_values(self, found: Measures, by: str) -> PValues:
         if by == "calibration":
-            return PValues(*monitor_statistics.calibration_p_values(found.badness, self.reference_).T)
+            return PValues(*monitor_statistics.calibration_p_values(found.unusualness, self.reference_).T)
         return PValues(
-            *monitor_statistics.simulation_p_values(found.badness, self.simulated_, self._simulated_weight()).T
+            *monitor_statistics.simulation_p_values(found.unusualness, self.simulated_, self._simulated_weight()).T
         )
 
     def _simulated_weight(self) -> FloatArray:

@@ -48,7 +48,7 @@ class Measures(NamedTuple):
     missing: IntArray
 
     @property
-    def badness(self) -> FloatArray:
+    def unusualness(self) -> FloatArray:
         """(n, 3) each as a number that is large where a row is unusual.
 
         A cell that is missing counts as one in ``off``, the mean of its square in units of the noise, so that rows
@@ -208,29 +208,29 @@ def squared_parts(gap: FloatArray, scale: FloatArray) -> FloatArray:
 # ---------------------------------------------------------------------------------------------------- p-values
 
 
-def calibration_p_values(badness: FloatArray, reference: FloatArray) -> FloatArray:
+def calibration_p_values(unusualness: FloatArray, reference: FloatArray) -> FloatArray:
     """(n, m) (1 + rows of the reference that are as bad) / (1 + rows of the reference), column by column.
 
     If a row and those of the reference are exchangeable, this is at most α with a probability of at most α, for any α.
     """
-    out = np.empty(badness.shape)
+    out = np.empty(unusualness.shape)
     for j, column in enumerate(reference.T):
-        out[:, j] = (1 + _count_as_bad(badness[:, j], column)) / (len(column) + 1)
+        out[:, j] = (1 + _count_as_bad(unusualness[:, j], column)) / (len(column) + 1)
     return out
 
 
-def _count_as_bad(badness: FloatArray, reference: FloatArray) -> IntArray:
-    least = badness - _TIE_RELATIVE * (1.0 + np.abs(badness))
+def _count_as_bad(unusualness: FloatArray, reference: FloatArray) -> IntArray:
+    least = unusualness - _TIE_RELATIVE * (1.0 + np.abs(unusualness))
     return np.asarray(len(reference) - np.searchsorted(np.sort(reference), least, side="left"))
 
 
-def simulation_p_values(badness: FloatArray, simulated: FloatArray, weight: FloatArray) -> FloatArray:
+def simulation_p_values(unusualness: FloatArray, simulated: FloatArray, weight: FloatArray) -> FloatArray:
     """(n, m) weight of simulated rows that are as bad, of the weight of all; each row counts as one of them too."""
-    out, total = np.empty(badness.shape), float(weight.sum())
+    out, total = np.empty(unusualness.shape), float(weight.sum())
     for j, column in enumerate(simulated.T):
         order = np.argsort(column)
         beyond = total - np.concatenate([[0.0], np.cumsum(weight[order])])
-        at = np.searchsorted(column[order], badness[:, j], side="left")
+        at = np.searchsorted(column[order], unusualness[:, j], side="left")
         out[:, j] = (weight.mean() + np.maximum(beyond[at], 0.0)) / (weight.mean() + total)
     return np.minimum(out, 1.0)
 
@@ -241,13 +241,13 @@ def round_up(limit: float) -> float:
 
 
 def alarm_limit(reference: FloatArray, rate: float) -> float:
-    """The badness beyond which a p-value is at most ``rate``; infinite where the reference is too small for that."""
+    """The unusualness beyond which a p-value is at most ``rate``; infinite where the reference is too small."""
     k = min(int(np.floor(rate * (len(reference) + 1) * (1 + 1e-12))), len(reference))
     return round_up(float(np.sort(reference)[-k])) if k else np.inf
 
 
 def simulated_limit(simulated: FloatArray, weight: FloatArray, rate: float) -> float:
-    """The badness beyond which the model's own rows are with probability ``rate``."""
+    """The unusualness beyond which the model's own rows are with probability ``rate``."""
     order = np.argsort(-simulated)
     beyond = np.cumsum(weight[order]) / weight.sum()
     return float(simulated[order[min(int(np.searchsorted(beyond, rate)), len(order) - 1)]])

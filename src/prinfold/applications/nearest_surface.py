@@ -21,7 +21,7 @@ from prinfold.gtm.estimator import GTM
 from prinfold.validation.failures import name_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of
-from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
+from prinfold.validation.tables import check_table, check_weight, forget
 
 _LEAST_CLASS_ROWS = 2
 """Rows of a class from which a surface can be fitted: one row has no extent."""
@@ -129,11 +129,8 @@ class NearestSurfaceClassifier(ClassifierMixin, StoredEstimator):
         forget(self)
         recipe = self._recipe(weighted=sample_weight is not None)
         table = check_table(self, X, reset=True)
-        labels, weight = check_labels(self, y, table), check_weight(sample_weight, table)
-        kept = rows_with_weight(weight, min_rows=1)
-        if weight is not None and kept is not None:
-            table, labels, weight = table[kept], labels[kept], weight[kept]
-        classes, codes = np.unique(labels, return_inverse=True)
+        given = class_posteriors.labeled_rows(self, table, y, check_weight(sample_weight, table), min_rows=1)
+        table, weight, classes, codes = given
         _refuse_small_classes(classes, codes, weight)
         rows = [np.flatnonzero(codes == k) for k in range(len(classes))]
         self.surfaces_ = [

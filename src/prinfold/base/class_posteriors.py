@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
+from prinfold.validation.tables import check_labels, rows_of, rows_with_weight
+
+
+class LabeledRows(NamedTuple):
+    """Rows that have a weight: the table, weights (n,) if any, names of the classes (C,) and which is each row's."""
+
+    table: Any
+    weight: FloatArray | None
+    classes: Any
+    codes: IntArray
+
+
+def labeled_rows(estimator: Any, table: Any, y: Any, weight: FloatArray | None, *, min_rows: int) -> LabeledRows:
+    """The rows of a checked table that have a weight, with the classes that ``y`` names."""
+    labels, kept = check_labels(estimator, y, table), rows_with_weight(weight, min_rows=min_rows)
+    if weight is not None and kept is not None:
+        table, labels, weight = rows_of(table, kept), labels[kept], weight[kept]
+    return LabeledRows(table, weight, *np.unique(labels, return_inverse=True))
 
 
 def squared_gaps(X: FloatArray, feet: FloatArray) -> FloatArray:

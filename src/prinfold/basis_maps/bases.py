@@ -262,7 +262,8 @@ class HarmonicBasis:
 
     def bind(self, latent: LatentSpace) -> BoundHarmonicBasis:
         """Check that the latent space is a circle."""
-        if not (isinstance(latent, Lattice) and latent.periodic == (True,)):
+        grid = latent.node_grid
+        if grid is None or grid.periodic != (True,):
             raise InvalidParameterError(Message("a harmonic basis needs a circle", Advice("latent", "circle")))
         return BoundHarmonicBasis(self.n_harmonics, self.penalize_bias)
 

@@ -71,7 +71,8 @@ def make_map_latent(grid: str, latent: Any, nodes: Any, n_components: int, n_row
     found = make_latent(latent, nodes, n_components, n_rows)
     if grid == "rectangular":
         return found
-    if not isinstance(found, Lattice) or len(found.shape) != 2:
+    rows = found.node_grid
+    if rows is None or len(rows.shape) != 2:
         raise InvalidParameterError(
             Message(
                 "a hexagonal grid needs a latent space with two axes: a grid, a cylinder or a torus; got "
@@ -79,7 +80,7 @@ def make_map_latent(grid: str, latent: Any, nodes: Any, n_components: int, n_row
                 Advice("grid", "rectangular", "use {}"),
             )
         )
-    return Hexagons(found.shape, found.periodic)
+    return Hexagons(rows.shape, rows.periodic)
 
 
 def _map_nodes(name: str, n_components: int, n_rows: float) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -91,24 +91,25 @@ class ElasticNetBasis:
 
     def bind(self, latent: LatentSpace) -> BoundElasticNet:
         """Find the differences of the net on a lattice of nodes."""
-        if not isinstance(latent, Lattice):
+        if not latent.axes:  # hexagons are no product of axes either
             raise InvalidParameterError(
-                "an elastic net is a lattice of nodes: a line, circle, grid, cylinder or torus; on a "
-                f"{type(latent).__name__.lower()} use a GaussianBasis or GaussianProcess"
+                "an elastic net is a lattice of nodes: a line, circle, grid, cylinder or torus; got "
+                f"{type(latent).__name__}, for which use a GaussianBasis or GaussianProcess"
             )
         if latent.n_nodes > _MOST_NODES:
             raise InvalidParameterError(
                 f"an elastic net of {latent.n_nodes} nodes has as many weights; use at most {_MOST_NODES} nodes, "
                 "or a GaussianBasis"
             )
-        n_axes = len(latent.shape)
+        lattice = cast(Lattice, latent)
+        n_axes = len(lattice.shape)
         if wrong := [cut for cut in self.cuts if len(cut) != n_axes or len(cut[0]) != n_axes]:
             words = {1: "coordinates", 2: "pairs of points with two coordinates"}.get(n_axes)
             can = f"takes {words} as cuts" if words else "cannot be cut"
             raise InvalidParameterError(f"a net of {n_axes} dimensions {can}, got {wrong[0]}")
-        net = BoundElasticNet(latent, self)
+        net = BoundElasticNet(lattice, self)
         if missed := [cut for cut in self.cuts if not net.is_reached(np.array(cut))]:
-            where = ", ".join("angles in radians" if closed else "from −1 to 1" for closed in latent.periodic)
+            where = ", ".join("angles in radians" if closed else "from −1 to 1" for closed in lattice.periodic)
             first = missed[0][0][0] if n_axes == 1 else missed[0]
             raise InvalidParameterError(
                 f"the cut at {first} lies beyond the net and would cut nothing; "

@@ -86,10 +86,10 @@ def run_command(command: Command, options: argparse.Namespace) -> int:
     """Run a command and return its exit code; an error is printed in one line."""
     if sys.stdout is None:  # closed by who called us (`>&-`): the next file that is opened would take its place
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-    from prinfold.loops import muted
+    from prinfold.loops import hide_progress
 
     try:
-        with _termination_as_interrupt(), muted(_is_quiet(options)):
+        with _termination_as_interrupt(), hide_progress(_is_quiet(options)):
             code = command.run(options)
         sys.stdout.flush()
         return code

@@ -93,7 +93,7 @@ def _compare(options: argparse.Namespace) -> int:
     X = rows if step is None else step.fit_transform(np.asarray(rows))
     clock = perf_counter()
     with console.note_warnings(), console.working("Comparing methods"):
-        found = _run_comparison(X, options, verbose=console.talks)
+        found = _run_comparison(X, options, verbose=console.is_interactive)
     seconds = perf_counter() - clock
     console.say(f"\n{_wrap_sentences(found.in_words(as_options))}\nAll of it took {seconds:.1f} s.")
     _write(found, options, console)

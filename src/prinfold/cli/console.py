@@ -43,20 +43,20 @@ class Console:
         return cls(options.json, options.quiet, to_errors)
 
     @property
-    def talks(self) -> bool:
+    def is_interactive(self) -> bool:
         """Whether a person is listening."""
         return not self.json and not self.quiet
 
     def say(self, words: str = "") -> None:
         """Print a line for people."""
-        if self.talks:
+        if self.is_interactive:
             print(readable(words), file=sys.stderr if self.to_errors else sys.stdout, flush=True)
 
     def working(self, label: str) -> AbstractContextManager[Any]:
         """Say what is being done, where it takes more than two seconds and a person looks on."""
         from prinfold.loops import Working
 
-        return Working(label) if self.talks else nullcontext()
+        return Working(label) if self.is_interactive else nullcontext()
 
     def note(self, *words: str) -> None:
         """Print a note, once."""

@@ -103,7 +103,7 @@ def _fit(options: argparse.Namespace) -> int:
     check_target(out, [options.data], force=options.force, writers=MODEL)
     table = read(options, console, _draw(options))  # before the methods, which take longer to load
     chosen = chosen_columns(table, options, text=method.takes_text)
-    plan = make_plan(table, chosen, method.cls, options, verbose=console.talks)
+    plan = make_plan(table, chosen, method.cls, options, verbose=console.is_interactive)
     console.say(wrap_line(f"Fitting {_model_name(plan)} to {options.data}: {_shape(plan)}."))
     console.note(*table.notes, *chosen.in_words(), *plan.notes)
     clock = perf_counter()

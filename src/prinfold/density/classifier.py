@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from prinfold._typing import FloatArray
-from prinfold.base.class_posteriors import class_priors, class_shares
+from prinfold.base.class_posteriors import class_priors, class_shares, labeled_rows
 from prinfold.base.file_requirements import require_parts
 from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.density.class_densities import ClassRows, class_bandwidths, class_rows, log_joint, log_posterior
@@ -19,7 +19,7 @@ from prinfold.files.kinds import ANY, Kinds, class_names, numbers, sequence_of
 from prinfold.numerics.radial_kernels import PROFILES
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, flag, one_of, real
-from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
+from prinfold.validation.tables import check_table, check_weight, forget
 
 _LIST = (list, tuple, np.ndarray)
 
@@ -142,11 +142,8 @@ class KernelDensityClassifier(ClassifierMixin, StoredEstimator):
         check_parameters(self, self._constraints)
         forget(self)
         table = check_table(self, X, reset=True)
-        labels, weight = check_labels(self, y, table), check_weight(sample_weight, table)
-        kept = rows_with_weight(weight, min_rows=1)
-        if weight is not None and kept is not None:
-            table, labels, weight = table[kept], labels[kept], weight[kept]
-        classes, codes = np.unique(labels, return_inverse=True)
+        given = labeled_rows(self, table, y, check_weight(sample_weight, table), min_rows=1)
+        table, weight, classes, codes = given
         prior = class_priors(self.priors, class_shares(codes, weight, len(classes)))
         groups = class_rows(table, codes, weight)
         self.bandwidth_ = self._bandwidths(groups)

@@ -149,23 +149,23 @@ def _graph(graph: RidgeGraph, model: Any) -> Spec:
                 "fit in flat coordinates",
             )
         )
-    return _strands(graph, np.zeros(graph.points.shape[1]))
+    return _branch_curves(graph, np.zeros(graph.points.shape[1]))
 
 
 def _curve(curve: ArcCurve, model: Any) -> Spec:
-    return _strands(curve, model.offset_)
+    return _branch_curves(curve, model.offset_)
 
 
-def _strands(strands: BranchCurves, offset: FloatArray) -> Spec:
-    latent = strands.latent
+def _branch_curves(curves: BranchCurves, offset: FloatArray) -> Spec:
+    latent = curves.latent
     parts = ("low", latent.domain.low), ("high", latent.domain.high), ("steps", latent.steps)
     counts = ("cells", latent.cells), ("first", latent.first), ("counts", latent.counts)
     return {
         "kind": "branches",
         **{name: np.asarray(part, dtype=np.float64) for name, part in parts},
         **{name: np.asarray(part, dtype=np.int32) for name, part in counts},
-        "points": strands.points,
-        "tangents": strands.tangents,
+        "points": curves.points,
+        "tangents": curves.tangents,
         "offset": offset,
     }
 

@@ -60,7 +60,7 @@ def f_tests_of_counts(
     phi = estimate_dispersions(table[cells], design, size)
     full, null = (fit_splines(table[cells], each, size, phi) for each in (design, one))
     tests = f_tests(full, null, n, design.shape[1], 1)
-    return _of_seen(tests, table[cells].sum(axis=0), design.shape[1])
+    return _without_rare_genes(tests, table[cells].sum(axis=0), design.shape[1])
 
 
 def f_tests_of_sides(table: FloatArray, times: FloatArray, sides: BoolArray, df: int, stable_of: FloatArray) -> FTests:
@@ -79,7 +79,7 @@ def f_tests_of_sides(table: FloatArray, times: FloatArray, sides: BoolArray, df:
         return untested(table.shape[1])
     # What the smaller side would have of the counts if there were no difference, twice: a gene may be off on one side.
     expected = table[cells].sum(axis=0) * 2.0 * min(sides.sum(axis=1)) / n
-    return _of_seen(f_tests(two, one, n, free, null.shape[1]), expected, free)
+    return _without_rare_genes(f_tests(two, one, n, free, null.shape[1]), expected, free)
 
 
 def f_tests_of_values(table: FloatArray, times: FloatArray, cells: BoolArray, df: int) -> FTests:
@@ -98,7 +98,7 @@ def untested(n_genes: int) -> FTests:
     return FTests(np.full(n_genes, np.nan), np.full(n_genes, np.nan))
 
 
-def _of_seen(tests: FTests, counts: FloatArray, n_coefficients: int) -> FTests:
+def _without_rare_genes(tests: FTests, counts: FloatArray, n_coefficients: int) -> FTests:
     """Tests of the genes that have counts (G,) enough for the F distribution to hold, NaN for the others."""
     seen = counts >= COUNTS_PER_COEFFICIENT * n_coefficients
     return FTests(np.where(seen, tests.statistic, np.nan), np.where(seen, tests.p_value, np.nan))

@@ -47,11 +47,11 @@ class Pass:
         """Rows as the noise wants them, and their responsibilities by (3.7), up to the division by the sum."""
         loaded = self._load_once(part.rows)
         n_nodes = len(self.nodes.centers)
-        work = self._room(self.nodes.n_layers, len(loaded), n_nodes if part.near is None else len(part.near))
+        work = self._work(self.nodes.n_layers, len(loaded), n_nodes if part.near is None else len(part.near))
         total, log_sum = self._weigh(loaded, part.near, work)
         return loaded, Posterior(work[0], total, log_sum - np.log(n_nodes), work[1:])
 
-    def _room(self, *shape: int) -> FloatArray:
+    def _work(self, *shape: int) -> FloatArray:
         size = prod(shape)
         if self.buffer.size < size:
             self.buffer = np.empty(size, dtype=self.buffer.dtype)

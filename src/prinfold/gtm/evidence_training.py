@@ -152,14 +152,14 @@ class EvidenceModel(gtm.GTMModel):
 def after_plain_steps(start: Start) -> Start:
     """The start followed by a few EM steps with a weak penalty: from a random surface α could run to 1e28."""
 
-    def settled_start(model: gtm.GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    def start_with_prior(model: gtm.GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
         plain = gtm.GTMModel(model.surface, model.noise, ConstantPenalty(FIRST_STRENGTH))
         state = plain.begin(rows, warm_start(start, plain, rows, rng))
         for _ in range(_PLAIN_STEPS):
             state = plain.step(rows, state)
         return cast(Parameters, state.parameters)
 
-    return settled_start
+    return start_with_prior
 
 
 def first_penalty(regularization: float | None) -> Penalty:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
@@ -25,7 +24,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import LATENTS
 from prinfold.basis_maps.linear_geometry import linear_geometry
 from prinfold.devices import Device
-from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import InvalidParameterError
 from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.geometry.folds import Folds
 from prinfold.gtm import fitting
@@ -273,16 +272,13 @@ class LatentGridModel(PrincipalManifold):
             ``return_std``.
         """
         table = self._table(X)
-        if scipy.sparse.issparse(table):
-            raise UnsupportedInputError("a sparse table has no missing cells; there is nothing to impute")
-        missing = np.isnan(table)
-        if not missing.any():
-            return (table.copy(), np.zeros_like(table)) if return_std else table.copy()
-        mean, variance = self._ask_rows(posteriors.completion, self._rows(table, check_errors(errors, table, self)))
-        found = np.where(missing, mean + self.offset_, table).astype(table.dtype, copy=False)
-        if not return_std:
-            return found
-        return found, np.where(missing, np.sqrt(variance), 0.0).astype(table.dtype, copy=False)
+        complete = lambda: self._completion(self._rows(table, check_errors(errors, table, self)))  # noqa: E731
+        found, deviation = posteriors.fill_missing_cells(table, complete)
+        return (found, deviation) if return_std else found
+
+    def _completion(self, rows: Rows) -> posteriors.Completion:
+        mean, variance = self._ask_rows(posteriors.completion, rows)
+        return mean + self.offset_, variance
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> FloatArray:
         """Fit the surface, then give the posterior mean of each row in latent space.

@@ -35,7 +35,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.model import GTMModel, visit_each, visit_parts
 from prinfold.gtm.node_selection import whole
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, PairedLogDensity, Parameters, Posterior
-from prinfold.latent import LatentSpace, Lattice, Sphere
+from prinfold.latent import LatentSpace, Lattice
 from prinfold.latent.base import NO_RESULTANT
 from prinfold.latent.subdivision import EvenParts, Subdivision
 from prinfold.rows.rows import Rows, Selection, blas_on_one_thread, cut_for
@@ -170,16 +170,11 @@ class EveryPoint(NamedTuple):
     points_parameters: Parameters
 
 
-def _is_product(latent: LatentSpace) -> bool:
-    """Whether nodes are all combinations of places along axes, as those of hexagons are not."""
-    return bool(latent.axes)
-
-
 @blas_on_one_thread()
 def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | EveryPoint | None:
     """Points, in cells or all alike; None where the nodes are near enough to each other, or are no lattice."""
     surface = model.surface
-    if not (model.rows_stand_alone and _is_product(surface.latent)):
+    if not (model.rows_stand_alone and surface.latent.axes):  # hexagons are no product of axes
         return None
     known = surface.memory[0]
     if known is None or known[0] is not model.noise or not _same(known[1], parameters):
@@ -190,23 +185,34 @@ def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | Every
 
 def _refined(surface: BasisMap, noise: AnyNoise, parameters: Parameters) -> Refinement | EveryPoint | None:
     lattice = cast(Lattice, surface.latent)
-    wide = np.quantile(cell_widths(surface, noise, parameters), _QUANTILE, axis=0)
+    widths = cell_widths(surface, noise, parameters)
+    wide = np.quantile(widths, _QUANTILE, axis=0)
     enough = _MOST_POINT_SPACING if lattice.n_nodes <= _THIN_FROM_NODES else 0.5 * _MOST_POINT_SPACING
     if (wide <= enough).all():
         return None
     if lattice.n_nodes <= _THIN_FROM_NODES and prod(parts := part_counts(lattice, wide)) <= _FEW_POINTS:
         points = EvenParts(lattice, parts)
         return EveryPoint(BasisMap(points, surface.basis), _at(surface, noise, parameters, points.nodes))
-    return subdivide(surface, noise, parameters, _thin_lattice(lattice, wide))
+    return subdivide(surface, noise, parameters, _thin_lattice(lattice, wide), widths=widths)
 
 
 def subdivide(
-    surface: BasisMap, noise: AnyNoise, parameters: Parameters, lattice: Lattice, counts: tuple[int, ...] | None = None
+    surface: BasisMap,
+    noise: AnyNoise,
+    parameters: Parameters,
+    lattice: Lattice,
+    counts: tuple[int, ...] | None = None,
+    *,
+    widths: FloatArray | None = None,
 ) -> Refinement:
-    """The cells of a lattice over the latent space of a surface, with the points that the noise asks for, or given."""
+    """The cells of a lattice over the latent space of a surface, with the points that the noise asks for, or given.
+
+    ``widths`` (K, Q) are those of the cells of the surface itself, where they are known.
+    """
     coarse = surface if lattice == surface.latent else BasisMap(lattice, surface.basis)
     own = _at(surface, noise, parameters, lattice.nodes)
-    widths = cell_widths(coarse, noise, own)
+    if widths is None or coarse is not surface:
+        widths = cell_widths(coarse, noise, own)
     points = Subdivision(lattice, counts or point_counts(lattice, np.quantile(widths, _QUANTILE, axis=0)))
     fine = BasisMap(points, surface.basis)
     return Refinement(coarse, fine, noise, own, _at(surface, noise, parameters, points.nodes), widths)
@@ -248,22 +254,15 @@ def finer_space(model: GTMModel, parameters: Parameters, mass: FloatArray) -> La
     """The space with twice the nodes along axes whose cells are wider than the noise for most rows; or None.
 
     Nodes so far apart take up in the noise what lies between them, and bend the surface towards themselves. ``mass``
-    (K,) is what each node stands for. The widest axes come first, as long as there are nodes to be given. Only spaces
-    that can be cut as finely as one likes have more nodes to give.
+    (K,) is what each node stands for. The widest axes come first, as long as there are nodes to be given.
     """
     latent = model.surface.latent
-    if not (_is_product(latent) or isinstance(latent, Sphere)):
+    if latent.doubled(range(latent.n_columns), _MOST_NODES) is latent:
         return None
     widths = _medians(cell_widths(model.surface, model.noise, parameters), mass)
-    if isinstance(latent, Sphere):
-        n_nodes = min(4 * latent.n, _MOST_NODES)
-        return Sphere(n_nodes) if widths.max() > _MOST_POINT_SPACING and n_nodes > latent.n else None
-    lattice = cast(Lattice, latent)
-    shape, n_nodes = list(lattice.shape), lattice.n_nodes
-    for q in np.argsort(-widths):
-        if widths[q] > _MOST_POINT_SPACING and 2 * n_nodes <= _MOST_NODES:
-            shape[q], n_nodes = 2 * shape[q], 2 * n_nodes
-    return None if n_nodes == lattice.n_nodes else Lattice(tuple(shape), lattice.periodic)
+    wide = [int(axis) for axis in np.argsort(-widths) if widths[axis] > _MOST_POINT_SPACING]
+    finer = latent.doubled(wide, _MOST_NODES)
+    return None if finer is latent else finer
 
 
 def _medians(values: FloatArray, weight: FloatArray) -> FloatArray:

@@ -280,7 +280,7 @@ def grouped(
     return groups, [Part(groups.rows(g), every) for g in range(len(groups))]
 
 
-def swept(groups: RowGroups, parts: Sequence[Part]) -> Sequence[Part | RowBatch]:
+def fastest_parts(groups: RowGroups, parts: Sequence[Part]) -> Sequence[Part | RowBatch]:
     """The parts of groups as they are computed fastest."""
     if not groups.fine:
         return parts

@@ -11,9 +11,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import UnsupportedInputError
 from prinfold.gtm.device_passes import DevicePass, device_pass
 from prinfold.gtm.lattice_refinement import EveryPoint, Pieces, refinement_of, visit_pieces
 from prinfold.gtm.model import GTMModel
@@ -23,6 +24,9 @@ from prinfold.latent.subdivision import Subdivision
 from prinfold.rows.rows import Rows, Selection
 
 Reduction = Callable[[Posterior, IntArray | None], FloatArray]
+Completion = tuple[FloatArray, FloatArray]
+"""(n, D) what cells are expected to be, and how far they scatter about it."""
+
 Place = Callable[[LatentSpace, Posterior, IntArray | None], FloatArray]
 
 
@@ -149,7 +153,7 @@ def _mode(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> F
     return np.asarray(nodes[posterior.relative.argmax(axis=1)])
 
 
-def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[FloatArray, FloatArray]:
+def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> Completion:
     """(n, D) expectation of every cell given what was measured of its row, about the data's centre; and its variance.
 
     The noise of ``model`` must be one that takes gaps.
@@ -162,6 +166,18 @@ def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Flo
 
     model.visit(rows, parameters, complete)
     return mean, variance
+
+
+def fill_missing_cells(table: FloatArray, complete: Callable[[], Completion]) -> Completion:
+    """The table (n, D) with its missing cells at what ``complete`` expects; deviations of these, nil where measured."""
+    if issparse(table):
+        raise UnsupportedInputError("a sparse table has no missing cells; there is nothing to impute")
+    missing = np.isnan(table)
+    if not missing.any():
+        return table.copy(), np.zeros_like(table)
+    mean, variance = complete()
+    found, deviation = np.where(missing, mean, table), np.where(missing, np.sqrt(variance), 0.0)
+    return found.astype(table.dtype, copy=False), deviation.astype(table.dtype, copy=False)
 
 
 def factor_means(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:

@@ -88,7 +88,7 @@ class KernelRegression:
         target = self.target if cells is None else self._near_target(share * len(X))
         compiled = len(X) >= _COMPILED_FROM
         job = RegressionPass(X, target, self.weight, self.profile, self.leave_one_out, term, wanted, compiled, outcome)
-        gradient = _dense_gradient(job, self._loaded, self._rooms) if cells is None else _near_gradient(job, cells)
+        gradient = _dense_gradient(job, self._loaded, self._buffers) if cells is None else _near_gradient(job, cells)
         value = float(self.weight @ (outcome.error + outcome.penalty)) / job.total_weight
         return Evaluation(value, gradient if wanted else None, outcome.error, outcome.mass, outcome.total <= 0)
 
@@ -113,7 +113,7 @@ class KernelRegression:
         return self.target.load(self.weight)
 
     @cached_property
-    def _rooms(self) -> list[FloatArray]:
+    def _buffers(self) -> list[FloatArray]:
         """Buffers kept between evaluations: new ones would have to be paged in every time."""
         return []
 

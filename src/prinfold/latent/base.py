@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Protocol
@@ -12,7 +13,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Domain
-from prinfold.latent.drawing import Drawing
+from prinfold.latent.drawing import Drawing, NodeGrid
 
 NO_RESULTANT = 1e-9
 """A mean direction shorter than this points nowhere."""
@@ -126,6 +127,11 @@ class LatentSpace(ABC):
         return ()
 
     @property
+    def node_grid(self) -> NodeGrid | None:
+        """Nodes along each axis and which axes close, where nodes stand in rows and columns."""
+        return None
+
+    @property
     @abstractmethod
     def edges(self) -> IntArray:
         """(E, 2) pairs of neighbouring nodes, each once, smaller index first."""
@@ -142,6 +148,13 @@ class LatentSpace(ABC):
     @abstractmethod
     def thinned(self) -> LatentSpace:
         """The same space with about half as many nodes along each axis."""
+
+    def doubled(self, axes: Sequence[int], most: int) -> LatentSpace:
+        """With twice the nodes along some axes, one after the other, as long as these are at most so many; or itself.
+
+        Only spaces that can be cut as finely as one likes have more nodes to give.
+        """
+        return self
 
     @cached_property
     def embedding(self) -> LatentEmbedding:

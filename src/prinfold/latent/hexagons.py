@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent.base import LatentSpace, unique_edges
-from prinfold.latent.drawing import FlatDrawing, NodeGrid
+from prinfold.latent.drawing import NodeGrid
 from prinfold.latent.lattice import Lattice
 
 _ROW_HEIGHT = np.sqrt(0.75)
@@ -47,6 +48,9 @@ class Hexagons(Lattice):
     @property
     def axes(self) -> tuple[LatentSpace, ...]:
         return ()  # where a node lies along its row depends on the row
+
+    def doubled(self, axes: Sequence[int], most: int) -> Hexagons:
+        return self
 
     @property
     def node_units(self) -> FloatArray:
@@ -85,8 +89,8 @@ class Hexagons(Lattice):
         return Hexagons((across, rows + (rows % 2 if self.periodic[1] else 0)), self.periodic)
 
     @property
-    def drawing(self) -> FlatDrawing:
-        return replace(super().drawing, grid=NodeGrid(self.shape, self.periodic, hexagonal=True))
+    def node_grid(self) -> NodeGrid:
+        return super().node_grid._replace(hexagonal=True)
 
     @property
     def _grid(self) -> tuple[IntArray, IntArray]:

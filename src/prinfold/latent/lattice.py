@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
@@ -64,6 +65,10 @@ class Lattice(LatentSpace):
     def axes(self) -> tuple[LatentSpace, ...]:
         return tuple(Lattice((n,), (closed,)) for n, closed in zip(self.shape, self.periodic, strict=True))
 
+    @property
+    def node_grid(self) -> NodeGrid:
+        return NodeGrid(self.shape, self.periodic)
+
     @cached_property
     def edges(self) -> IntArray:
         index = np.arange(np.prod(self.shape)).reshape(self.shape)
@@ -98,14 +103,21 @@ class Lattice(LatentSpace):
     def thinned(self) -> Lattice:
         return Lattice(tuple((n + 1) // 2 for n in self.shape), self.periodic)
 
+    def doubled(self, axes: Sequence[int], most: int) -> Lattice:
+        shape = list(self.shape)
+        for axis in axes:
+            if 2 * prod(shape) <= most:
+                shape[axis] *= 2
+        return self if tuple(shape) == self.shape else Lattice(tuple(shape), self.periodic)
+
     @cached_property
     def embedding(self) -> AxisEmbedding:
         return AxisEmbedding(self.domain, self.periodic)
 
     @property
     def drawing(self) -> FlatDrawing:
-        grid = NodeGrid(self.shape, self.periodic)
-        return FlatDrawing(self.domain, self.chart_labels, self._spread, self.shape, box=self.domain, grid=grid)
+        box, grid = self.domain, self.node_grid
+        return FlatDrawing(box, self.chart_labels, self._spread, self.shape, box=box, grid=grid)
 
     @property
     def chart_labels(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,6 +61,10 @@ class Sphere(LatentSpace):
 
     def thinned(self) -> Sphere:
         return Sphere(max(self.n // 4, 4))
+
+    def doubled(self, axes: Sequence[int], most: int) -> Sphere:
+        n_nodes = min(4 * self.n, most)
+        return Sphere(n_nodes) if len(axes) and n_nodes > self.n else self
 
     @cached_property
     def embedding(self) -> SphereEmbedding:

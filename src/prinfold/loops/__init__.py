@@ -3,7 +3,7 @@
 from prinfold.loops.bars import write_line
 from prinfold.loops.descent import DESCENTS, Descent
 from prinfold.loops.fixed_point import NOBODY, Iteration, Listeners, Outcome, go_on, run_fixed_point
-from prinfold.loops.progress import Meter, Working, muted, progress_for, while_working
+from prinfold.loops.progress import Meter, Working, hide_progress, progress_for, while_working
 from prinfold.loops.stopping_rules import (
     Arrived,
     Discrepancy,
@@ -39,7 +39,7 @@ __all__ = [
     "Validation",
     "Working",
     "go_on",
-    "muted",
+    "hide_progress",
     "progress_for",
     "run_fixed_point",
     "while_working",

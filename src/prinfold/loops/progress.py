@@ -37,7 +37,7 @@ def _visible(stream: TextIO | None) -> bool:
 
 
 @contextmanager
-def muted(quiet: bool = True) -> Iterator[None]:
+def hide_progress(quiet: bool = True) -> Iterator[None]:
     """Show no progress meanwhile, if ``quiet``."""
     before, _Screen.muted = _Screen.muted, _Screen.muted or quiet
     try:

@@ -147,14 +147,14 @@ def share_neither(learned: Learned, moments: TangentMoments, tie: float, floor: 
     A node without rows has nothing to learn from, and one with a single row would close in on it, so that all see a
     few rows' worth of the noise that is common.
     """
-    freedom, squares = _with_borrowed(moments)
+    freedom, squares = _add_borrowed_rows(moments)
     ties = np.full(len(moments.mass), tie / len(moments.mass))
     return _joint(learned, *freedom, *squares, ties, floor)
 
 
 def share_noise(learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
     """α of each node's own and one β: the corrected cubic (34) and (33) in turn, each the best for the other."""
-    freedom, (tangential, normal) = _with_borrowed(moments)
+    freedom, (tangential, normal) = _add_borrowed_rows(moments)
     n_values = float(sum(part.sum() for part in freedom))
     precision = float(np.mean(before))
     along: FloatArray = np.ones(len(moments.mass))
@@ -174,7 +174,7 @@ def _freedom(moments: TangentMoments) -> tuple[FloatArray, FloatArray]:
     return along, moments.mass * moments.n_columns - along
 
 
-def _with_borrowed(moments: TangentMoments) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+def _add_borrowed_rows(moments: TangentMoments) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
     """Degrees of freedom and squares along and across, with the borrowed rows added."""
     freedom = _freedom(moments)
     squares = (moments.tangential, moments.square - moments.tangential)

@@ -208,7 +208,7 @@ def weight_gradient(
     on_center = inverse[:, None] * residual - contrast[:, None] * along(frame, residual)
     turning = contrast[:, None, None] * off(frame, sums.cross) @ nodes.tangents.pullback
     decay = penalty.strength(parameters.level) * parameters.level * surface.penalty_mask
-    return _pulled_back(surface, on_center, turning) - decay[:, None] * parameters.weights
+    return _weight_slopes(surface, on_center, turning) - decay[:, None] * parameters.weights
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class FisherMetric:
         metric = np.swapaxes(tangents.pullback, 1, 2) @ tangents.pullback
         turning = self.stiffness[:, None, None] * (turned @ metric)
         held = (self.decay * self.surface.penalty_mask)[:, None] * X
-        return _pulled_back(self.surface, self.mass[:, None] * on_center, turning) + held
+        return _weight_slopes(self.surface, self.mass[:, None] * on_center, turning) + held
 
     def solve_roughly(self, right: FloatArray) -> FloatArray:
         """(M, D) the solution with the noise taken for isotropic: what the GTM solves, as preconditioner."""
@@ -270,7 +270,7 @@ def turning_stiffness(nodes: OrientedNodes, moments: TangentMoments) -> FloatArr
     return np.asarray(np.maximum(expected, observed))
 
 
-def _pulled_back(surface: BasisMap, on_center: FloatArray, on_jacobian: FloatArray) -> FloatArray:
+def _weight_slopes(surface: BasisMap, on_center: FloatArray, on_jacobian: FloatArray) -> FloatArray:
     """(M, D) slopes with respect to weights from those with respect to centres (K, D) and Jacobians (K, D, Q)."""
     turned = np.tensordot(surface.node_gradients, on_jacobian, axes=((0, 2), (0, 2)))
     return np.asarray(surface.node_features.T @ on_center + turned)

@@ -124,7 +124,7 @@ class OrientedCellSums:
         self.moment += known.T @ given.share + y * loose
         self.moment += nodes.pull * np.einsum("qdk,qdk->dk", nodes.frame, np.matmul(free.T, given.mean))
         self.square += _squared(nodes, given, known, trust, loose)
-        self.cross += _crossed(nodes, given, known, trust, loose)
+        self.cross += _cross_products(nodes, given, known, trust, loose)
         self.log_likelihood += float(ones @ posterior.log_likelihood)
         self.total += float(ones.sum())
 
@@ -186,7 +186,7 @@ def _squared(
     return np.asarray(found)
 
 
-def _crossed(
+def _cross_products(
     nodes: OrientedCellNodes, given: Expected, known: FloatArray, trust: FloatArray, loose: FloatArray
 ) -> FloatArray:
     """(Q, D, K) Σ r E[d (Eᵀd)ᵀ] with d = x − y."""

@@ -196,10 +196,10 @@ def _distances(fitted: FittedSurface, rows: Any, seen: FloatArray | None, comple
     distance[whole] = np.sqrt(over_all_columns(squared, cells, dimension))
     centered = seen[complete] - seen[complete].mean(axis=0)
     found = {"distance": distance, "variance": float(np.mean(np.sum(centered**2, axis=1)))}
-    return found | {"flat": _flat(centered, dimension), "feet": _feet(fitted, nearest, whole, n)}
+    return found | {"flat": _flat(centered, dimension), "feet": _nearest_in_user_units(fitted, nearest, whole, n)}
 
 
-def _feet(fitted: FittedSurface, nearest: FloatArray, whole: Any, n: int) -> FloatArray | None:
+def _nearest_in_user_units(fitted: FittedSurface, nearest: FloatArray, whole: Any, n: int) -> FloatArray | None:
     """Nearest points in the user's units, or None where a step before the model cannot be undone."""
     try:
         there = fitted.back(nearest)

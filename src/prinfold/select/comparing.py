@@ -296,12 +296,12 @@ def _conclude(
     why_not = why_likelihood_is_blind(found) if name == "likelihood" else ""
     name = "error" if why_not else name
     criterion = CRITERIA[name]
-    losses, grain = criterion.losses(found), criterion.grain(found.variance)
+    losses, least_gap = criterion.losses(found), criterion.least_gap(found.variance)
     if np.isnan(losses).all():
         words = f"the criterion {name!r} says nothing of these methods"
         raise InvalidParameterError(Message(words, Advice("criterion", "likelihood", "use {}")))
     verdict, model, lost = _judge_and_fit(
-        everyone, table, losses, X, lambda left: judge(criterion, left, table["roughness"], rng, grain)
+        everyone, table, losses, X, lambda left: judge(criterion, left, table["roughness"], rng, least_gap)
     )
     table |= {
         "criterion": verdict.loss,

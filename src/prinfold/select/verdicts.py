@@ -74,7 +74,7 @@ class MethodCriterion(NamedTuple):
     choose: Callable[[FloatArray, FloatArray], int] | None = None
     nats: bool = False
 
-    def grain(self, variance: float) -> float:
+    def least_gap(self, variance: float) -> float:
         """Losses of rows with such a variance that differ by less are the same."""
         return _ROUNDING if self.nats else _ROUNDING * variance
 
@@ -191,18 +191,18 @@ def judge(
     losses: FloatArray,
     roughness: FloatArray,
     rng: np.random.Generator,
-    grain: float = _ROUNDING,
+    least_gap: float = _ROUNDING,
 ) -> Verdict:
     """A verdict from losses (C, n), rows of NaN where a candidate has none; at least one must have some.
 
     The lowest loss is chosen, unless the criterion has a way of its own. Rows are drawn again and again with repeats,
     and the share of draws in which a candidate would be chosen says how much hangs on the rows at hand.
     Surfaces are not fitted again for it, so that it is sure of more than it knows. Losses that differ by less than
-    ``grain`` are the same.
+    ``least_gap`` are the same.
     """
     n = losses.shape[1]
     mean, error = losses.mean(axis=1), losses.std(axis=1, ddof=1) / np.sqrt(n)
-    gaps = np.maximum(_paired_errors(losses), grain)
+    gaps = np.maximum(_paired_errors(losses), least_gap)
 
     def pick(loss: FloatArray) -> int:
         return int(np.nanargmin(loss)) if criterion.choose is None else criterion.choose(roughness, loss)

@@ -17,7 +17,6 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, part
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.gtm import model as gtm
-from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.fitting import choose_penalty, column_spread, noise_attributes, plain_recipe, table_mean
 from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.latent_grid_model import LatentGridModel
@@ -289,8 +288,8 @@ class MixedGTM(MixedTables):
         missing = np.isnan(codes)
         spread = np.where(self._of_levels(), 1.0, np.zeros(codes.shape))
         if missing.any():
-            mean, variance = self._ask_rows(posteriors.completion, rows)
-            codes = np.where(missing, mean + self.offset_, codes)
+            mean, variance = self._completion(rows)
+            codes = np.where(missing, mean, codes)
             spread = np.where(missing, np.sqrt(variance), spread)
         found = self._filled(X, codes, missing)
         return (found, spread) if return_std else found

@@ -21,7 +21,6 @@ from prinfold.exceptions import (
     InterruptedWarning,
     InvalidParameterError,
     Message,
-    UnsupportedInputError,
     warn_caller,
 )
 from prinfold.files.kinds import Kinds, numbers, part, sequence_of
@@ -276,16 +275,9 @@ class MixtureVerbs(PrincipalManifold):
             ``return_std``.
         """
         table = self._table(X)
-        if scipy.sparse.issparse(table):
-            raise UnsupportedInputError("a sparse table has no missing cells; there is nothing to impute")
-        missing = np.isnan(table)
-        if not missing.any():
-            return (table.copy(), np.zeros_like(table)) if return_std else table.copy()
-        mean, variance = self._completion(self._rows(table, check_errors(errors, table, self)))
-        found = np.where(missing, mean, table).astype(table.dtype, copy=False)
-        if not return_std:
-            return found
-        return found, np.where(missing, np.sqrt(variance), 0.0).astype(table.dtype, copy=False)
+        complete = lambda: self._completion(self._rows(table, check_errors(errors, table, self)))  # noqa: E731
+        found, deviation = posteriors.fill_missing_cells(table, complete)
+        return (found, deviation) if return_std else found
 
     @property
     def noise_variance_(self) -> FloatArray:

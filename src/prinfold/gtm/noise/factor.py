@@ -47,7 +47,7 @@ class FactorNodes(NamedTuple):
         np.matmul(loaded, self.loading if near is None else self.loading[:, :, near], out=found)
         for w in found[1:]:
             found[0] += np.square(w)
-        own = self._own(loaded)
+        own = self._row_density(loaded)
         if exact:
             return own
         largest = found[0].max(axis=1)  # taken out before rounding
@@ -55,7 +55,7 @@ class FactorNodes(NamedTuple):
         work[:] = found
         return np.asarray(largest + own)
 
-    def _own(self, loaded: FloatArray) -> FloatArray:
+    def _row_density(self, loaded: FloatArray) -> FloatArray:
         """(n,) what a row has of its density whatever the node."""
         D, beta = loaded.shape[1] - 1, self.precision
         return np.asarray(0.5 * D * np.log(beta / (2 * np.pi)) - 0.5 * beta * _squares(loaded))

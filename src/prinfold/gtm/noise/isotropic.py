@@ -34,10 +34,14 @@ from prinfold.gtm.noise.protocol import (
 )
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.softmax import FASTEST, Exponential, sound_sums
-from prinfold.rows.rows import Rows
+from prinfold.rows.rows import Rows, row_slices
 
-_MOST_PAIRED = 24
-"""Columns up to which rows and their own points are multiplied pair by pair; wider rows gain by whole products."""
+_SPARE_PRODUCTS = 8
+"""Products of rows with cells for each pair that is wanted, up to which one product of matrices costs less than pairs
+one by one."""
+
+_PAIRED_NUMBERS = 2**18
+"""Numbers that are gathered at once for pairs one by one: wide tables would need a lot of memory otherwise."""
 
 
 class IsotropicNodes(NamedTuple):
@@ -119,21 +123,31 @@ class IsotropicNodes(NamedTuple):
 
         return weigh
 
-    def pairs(self, per_cell: int) -> PairedLogDensity[FloatArray] | None:
-        """(P, M) β t·y − ½β‖y‖² of each pair of a row and a cell, in double precision; None for many columns."""
+    def pairs(self, per_cell: int) -> PairedLogDensity[FloatArray]:
+        """(P, M) β t·y − ½β‖y‖² of each pair of a row and a cell, in double precision."""
         n_points, n_columns = self.centers.shape
-        if n_columns > _MOST_PAIRED:
-            return None
         found = np.empty((n_points, n_columns + 1))
         np.multiply(self.centers, self.precision, out=found[:, :-1])
         found[:, -1] = -0.5 * np.einsum("kd,kd->k", found[:, :-1], self.centers)
         points = found.reshape(-1, per_cell, n_columns + 1)
+        return lambda loaded, row, cell: _paired_products(
+            loaded[:, 1:].astype(np.float64, copy=False), points, row, cell
+        )
 
-        def log_density(loaded: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
-            rows = loaded[:, 1:].astype(np.float64, copy=False)
-            return np.asarray(np.einsum("pd,pmd->pm", rows[row], points[cell]))
 
-        return log_density
+def _paired_products(rows: FloatArray, points: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
+    """(P, M) products of the rows with the points (K, M, D) of the cell that each is paired with."""
+    wanted = np.zeros(len(points), dtype=bool)
+    wanted[cell] = True
+    _, M, D = points.shape
+    if len(rows) * np.count_nonzero(wanted) <= _SPARE_PRODUCTS * len(row):
+        column = np.cumsum(wanted) - 1
+        products = rows @ points[wanted].reshape(-1, D).T
+        return np.asarray(products.reshape(len(rows), -1, M)[row, column[cell]])
+    out = np.empty((len(row), M))
+    for part in row_slices(len(row), max(1, _PAIRED_NUMBERS // (M * D))):
+        np.einsum("pd,pmd->pm", rows[row[part]], points[cell[part]], out=out[part])
+    return out
 
 
 class SweptNodes(NamedTuple):

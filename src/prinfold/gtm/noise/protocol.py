@@ -299,8 +299,8 @@ class Capabilities(Generic[P, B, N, S]):
     """Weights of many groups of rows in one call."""
     load_chosen: Callable[[Rows, IntArray], B] | None = None
     """Some rows of a plain table, loaded by compiled code, which other threads need not wait for."""
-    pairs: Callable[[N, int], PairedLogDensity[B] | None] | None = None
-    """Log densities of rows at the points of cells, as many to a cell; None where whole products are faster."""
+    pairs: Callable[[N, int], PairedLogDensity[B]] | None = None
+    """Log densities of rows at the points of cells, as many to a cell."""
     cell_widths: Callable[[N, FloatArray], FloatArray] | None = None
     """(K, Q) lengths of the steps (K, D, Q) from each node to the next along each axis, in standard deviations of the
     noise. None where images of nodes are rows of the data space: log densities of neighbours then tell."""

@@ -85,11 +85,11 @@ class SequenceModel(gtm.GTMModel):
         if stand_alone(rows, chain):
             gtm.visit_each(self, rows, parameters, take)
         else:
-            _walk(self, rows, parameters, chain, partial(_Visitor, hand_over=take))
+            _visit_sequences(self, rows, parameters, chain, partial(_Visitor, hand_over=take))
 
     def filter(self, rows: Rows, parameters: Any, take: Take) -> None:
         """The same with what the rows of each sequence say of those up to them, and none of later ones."""
-        _walk(self, rows, parameters, self.present_chain(), partial(_Filter, hand_over=take))
+        _visit_sequences(self, rows, parameters, self.present_chain(), partial(_Filter, hand_over=take))
 
     def present_chain(self) -> Chain:
         """The chain that training came to, or a first one."""
@@ -117,7 +117,7 @@ def e_step(model: SequenceModel, rows: Rows, parameters: Any, chain: Chain, hint
     if stand_alone(rows, chain) and not model.recipe.learn_initial:  # else it counts where sequences begin
         statistics, hint = gtm.e_step(model, rows, parameters, hint)
         return statistics, Visits(np.zeros(len(chain.local)), 0.0, np.zeros(len(chain.initial))), hint
-    make, parts = _walkers(model, rows, parameters, chain, _Summer)
+    make, parts = _sequence_workers(model, rows, parameters, chain, _Summer)
     n_nodes = len(chain.initial)
     found = sum_through(make, parts, [(part.stop - part.start) * n_nodes for part in parts])
     return found.statistics, found.visits, hint
@@ -173,7 +173,7 @@ def forecast(model: SequenceModel, rows: Rows, parameters: Any, n_steps: int) ->
 def likeliest_paths(model: SequenceModel, rows: Rows, parameters: Any) -> IntArray:
     """(n,) nodes of the likeliest path through each sequence, by Viterbi's algorithm."""
     path = np.empty(rows.n_rows, dtype=np.intp)
-    _walk(model, rows, parameters, model.present_chain(), partial(PathWalk, path=path))
+    _visit_sequences(model, rows, parameters, model.present_chain(), partial(PathWalk, path=path))
     return path
 
 
@@ -209,14 +209,14 @@ def _cuts(rows: Rows) -> IntArray:
     return rows.cuts if isinstance(rows, SequenceRows) else np.arange(rows.n_rows + 1)
 
 
-def _walk(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]) -> None:
+def _visit_sequences(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]) -> None:
     """Send walkers over all sequences."""
-    walker, parts = _walkers(model, rows, parameters, chain, make)
+    walker, parts = _sequence_workers(model, rows, parameters, chain, make)
     work_through(walker, parts, rows.n_rows * len(chain.initial))
 
 
 @blas_on_one_thread()
-def _walkers(
+def _sequence_workers(
     model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]
 ) -> tuple[Callable[[], Any], list[slice]]:
     """A maker of walkers, and the parts that walkers take: whole sequences."""

@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.devices import Device
-from prinfold.exceptions import InvalidParameterError, NotAvailableError, UnsupportedInputError
+from prinfold.exceptions import InvalidParameterError, NotAvailableError
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.sequence import model as gtm_sequence
@@ -265,16 +264,9 @@ class SequenceVerbs(GTM):
         """
         given = arrange(X, lengths, groups)
         rows, order = self._ordered_rows(given, errors)
-        table = rows.table
-        if scipy.sparse.issparse(table):
-            raise UnsupportedInputError("a sparse table has no missing cells; there is nothing to impute")
-        missing, found, spread = np.isnan(table), table.copy(), np.zeros_like(table)
-        if missing.any():
-            mean, variance = self._ask_rows(posteriors.completion, rows)
-            found[missing] = (mean + self.offset_)[missing]
-            spread[missing] = np.sqrt(variance)[missing]
+        found, deviation = posteriors.fill_missing_cells(rows.table, lambda: self._completion(rows))
         filled = given.in_given_form(found, order)
-        return (filled, given.in_given_form(spread, order)) if return_std else filled
+        return (filled, given.in_given_form(deviation, order)) if return_std else filled
 
     def outlier_weights(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """How much each row counts beside one on the surface, with Student noise: little for an outlier.

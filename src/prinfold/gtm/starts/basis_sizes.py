@@ -18,7 +18,7 @@ from prinfold._typing import FloatArray
 from prinfold.base.starting_points import EmbeddedRows, distinct_rows, fit_to_domain, principal_coordinates
 from prinfold.basis_maps.bases import BoundBasis, GaussianBasis
 from prinfold.gtm.starts.unrolling import unrolled_placements
-from prinfold.latent import LatentSpace, Lattice
+from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows
 
 _MORE = 8
@@ -97,7 +97,8 @@ def enough_functions(
 
 def _with_more(basis: GaussianBasis, latent: LatentSpace) -> GaussianBasis | None:
     """The basis with more functions along each axis, if it has fewer and the space is an open grid of two axes."""
-    if len(latent.axes) != 2 or any(cast(Lattice, latent).periodic):
+    grid = latent.node_grid
+    if grid is None or len(latent.axes) != 2 or any(grid.periodic):
         return None
     return replace(basis, shape=(_MORE, _MORE)) if max(cast(tuple[int, ...], basis.shape)) < _MORE else None
 

@@ -201,7 +201,7 @@ class BestStart:
 
 def has_angles(latent: LatentSpace) -> bool:
     """Whether some axis, or all, is closed to a circle."""
-    return isinstance(latent, Lattice) and any(latent.periodic)
+    return latent.node_grid is not None and any(latent.node_grid.periodic)
 
 
 def ranked_starts(model: GTMModel, rows: Rows, unroll: Unroller | None = None) -> list[Parameters]:

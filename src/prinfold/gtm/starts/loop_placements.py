@@ -69,11 +69,11 @@ def _shares(X: FloatArray, marks: FloatArray) -> FloatArray:
     """(n, k) weights of the points of the cover for each row, of a Gaussian as wide as the cover is fine."""
     square = cdist(X, marks, "sqeuclidean")
     nearest = square.min(axis=1, keepdims=True)
-    share = np.exp(-0.5 * (square - nearest) / max(float(np.median(nearest)), _fineness(marks), 1e-300))
+    share = np.exp(-0.5 * (square - nearest) / max(float(np.median(nearest)), _median_neighbor_square(marks), 1e-300))
     return np.asarray(share / share.sum(axis=1, keepdims=True))
 
 
-def _fineness(marks: FloatArray) -> float:
+def _median_neighbor_square(marks: FloatArray) -> float:
     """Median squared distance from a point to the nearest other."""
     square = cdist(marks, marks, "sqeuclidean")
     np.fill_diagonal(square, np.inf)

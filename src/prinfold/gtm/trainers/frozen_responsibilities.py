@@ -25,7 +25,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm import model as gtm
 from prinfold.gtm.e_step import Pass
-from prinfold.gtm.node_selection import Part, RowBatch, entries, grouped, swept
+from prinfold.gtm.node_selection import Part, RowBatch, entries, fastest_parts, grouped
 from prinfold.gtm.noise.protocol import AnyNoise, AnyStatistics, Parameters, Posterior, in_words
 from prinfold.rows.rows import Rows, sum_through
 
@@ -56,7 +56,7 @@ def freeze(model: gtm.GTMModel, rows: Rows, parameters: Parameters, most: float)
     sizes = entries(parts, len(nodes.centers))
     make = partial(_Divider, model.noise, rows, nodes, most, share, active)
     found = sum_through(make, list(enumerate(parts)), sizes, gtm.ROWS_PER_SUM * len(nodes.centers))
-    return found.large + found.small, Frozen(swept(groups, active), share, found.small)
+    return found.large + found.small, Frozen(fastest_parts(groups, active), share, found.small)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class ContributionBars(NamedTuple):
     words: str
 
 
-def _watcher(model: Any) -> FittedSurface:
+def _monitored_surface(model: Any) -> FittedSurface:
     fitted = FittedSurface.of(model)
     if not hasattr(fitted.model, "contributions"):
         raise InvalidParameterError(f"got a {type(fitted.model).__name__}; pass a fitted SurfaceMonitor")
@@ -50,9 +50,9 @@ def _watcher(model: Any) -> FittedSurface:
 
 def chart_of(model: Any, X: Any, chart: str) -> ControlChart:
     """Values and limits of a chart."""
-    fitted = _watcher(model)
+    fitted = _monitored_surface(model)
     own = fitted.model
-    value = own.measure(fitted.rows(X)).badness[:, ["density", "along", "off"].index(chart)]
+    value = own.measure(fitted.rows(X)).unusualness[:, ["density", "along", "off"].index(chart)]
     name, sign = ("log_density", -1.0) if chart == "density" else (chart, 1.0)
     limit, other = (sign * getattr(each, name) for each in (own.limits_, own.model_limits_))
     return ControlChart(value, limit, other, float(own.alarm_rate), CHARTS[chart], chart == "off")
@@ -60,7 +60,7 @@ def chart_of(model: Any, X: Any, chart: str) -> ControlChart:
 
 def contribution_bars(model: Any, X: Any, part: str) -> ContributionBars:
     """Contributions of the columns, on average over rows."""
-    fitted = _watcher(model)
+    fitted = _monitored_surface(model)
     found = fitted.model.contributions(fitted.rows(table_of(X)))
     gap = found.residual if part == "off" else found.shift
     value = getattr(found, part).mean(axis=0)
