@@ -103,6 +103,7 @@ for _method in (
         cites=(*_THESIS, "bishop1998developments"),
         surface="basis",
         takes_text=True,
+        takes_blocks=True,
         short="mixed",
         compared=False,  # for tables of columns of several kinds
     ),
