@@ -11,7 +11,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.rows.column_selection import Key, ColumnReader, Numbers, cut, length_of, select_columns
+from prinfold.rows.column_selection import ColumnReader, Key, Numbers, cut, length_of, select_columns
 from prinfold.rows.dask_partitions import partitions_of
 from prinfold.rows.readers import PartitionReader, reader_of
 from prinfold.rows.tree_sums import TreeSum
