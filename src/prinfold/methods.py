@@ -145,6 +145,7 @@ for _method in (
         noun="landscapes",
         cites=(*_THESIS, "gaspar2013"),
         is_manifold=False,
+        takes_blocks=True,
     ),
     Method(
         "GTMRegressor",
@@ -152,6 +153,7 @@ for _method in (
         noun="landscapes",
         cites=(*_THESIS, "gaspar2015"),
         is_manifold=False,
+        takes_blocks=True,
     ),
     Method(
         "PPS",

@@ -18,7 +18,6 @@ from prinfold import (
     UKR,
     Blocks,
     GaussianProcess,
-    GTMClassifier,
     LowRankNoise,
     SemiLinearGTM,
     choose,
@@ -302,7 +301,6 @@ def test_fit_transform_is_refused_before_the_fit():
         lambda blocks: UKR().fit(blocks),
         lambda blocks: KMM().fit(blocks),
         lambda blocks: PPS(clamping="select").fit(blocks),
-        lambda blocks: GTMClassifier().fit(blocks, np.arange(len(X)) % 2),
         lambda blocks: choose(blocks, {"width": [1.0, 2.0]}),
     ],
 )

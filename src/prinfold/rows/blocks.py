@@ -11,7 +11,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.rows.column_selection import ColumnReader, Key, Numbers, cut, length_of, select_columns
+from prinfold.rows.column_selection import ColumnReader, Key, Numbers, cut, keys_apart, length_of, select_columns
 from prinfold.rows.dask_partitions import partitions_of
 from prinfold.rows.readers import PartitionReader, reader_of
 from prinfold.rows.tree_sums import TreeSum
@@ -140,6 +140,23 @@ class Blocks:
             raise InvalidDataError("the source has no rows; there is nothing to fit")
         return tree.total()
 
+    def without(self, keys: Sequence[Key]) -> tuple[Blocks, tuple[Key, ...]]:
+        """The same source without some of its columns, and these by the keys under which it has them."""
+        look = _Keys(self.columns, self.weight, tuple(keys))
+        if self.partitions is None:
+            found = next((look(piece) for piece in self._pieces()), None)
+        else:
+            found = next((each for each in self.partitions.look_at_each(look) if each is not None), None)
+        if found is None:
+            raise InvalidDataError("the source has no rows; there is nothing to fit")
+        kept, taken = found
+        return Blocks(self.source, kept, self.rows, weight=self.weight), taken
+
+    @property
+    def reader(self) -> ColumnReader:
+        """How its pieces become numbers."""
+        return self._found_layout
+
     def read_by(self, layout: ColumnReader) -> Blocks:
         """The same source, its pieces made numbers in another way."""
         found = copy(self)
@@ -212,6 +229,20 @@ class _OfPieceAlone:
 
     def __call__(self, numbered: tuple[int, Any]) -> Any:
         return self.work(numbered[1])
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """The columns of a piece but for some, and these."""
+
+    columns: tuple[Key, ...] | None
+    weight: Key | None
+    taken: tuple[Key, ...]
+
+    def __call__(self, piece: Any) -> tuple[tuple[Key, ...], tuple[Key, ...]] | None:
+        if length_of(piece) == 0:
+            return None
+        return keys_apart(piece, self.columns, self.weight, self.taken)
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,18 @@ def take_columns(piece: Any, columns: Sequence[Key] | None, weight: Key | None) 
     return PieceColumns(taken, found.weights(own))
 
 
+def keys_apart(
+    piece: Any, columns: Sequence[Key] | None, weight: Key | None, taken: Sequence[Key]
+) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """The keys of the chosen columns of a piece but for those that are taken, and of those."""
+    found = _Columns.of(piece)
+    own = tuple(found.key(each, "y") for each in taken)
+    kept = tuple(key for key in found.chosen(columns, weight)[0] if key not in own)
+    if not kept:
+        raise InvalidDataError("there is no column left beside those that were named")
+    return kept, own
+
+
 def length_of(piece: Any) -> int:
     """Number of rows of a piece."""
     shape = getattr(piece, "shape", None)
