@@ -138,6 +138,7 @@ for _method in (
         cites=(*_THESIS, "bishop1997"),
         surface="basis",
         compared=False,  # for sequences
+        takes_blocks=True,
     ),
     Method(
         "GTMClassifier",

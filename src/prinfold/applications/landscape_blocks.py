@@ -50,7 +50,7 @@ class LabelledBlocks:
                 "with Blocks and Dask frames y is the name or number of a column of the source, whose rows are never "
                 f"all here; got {type(y).__name__}"
             )
-        features, wanted = blocks.without(names)
+        features, wanted = blocks.without(names, "y")
         return cls(blocks, features, wanted)
 
     def sum(self, work: Any) -> Any:

@@ -13,6 +13,7 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.rows.column_selection import ColumnReader, Key, Numbers, cut, keys_apart, length_of, select_columns
 from prinfold.rows.dask_partitions import partitions_of
+from prinfold.rows.passes import listener
 from prinfold.rows.readers import PartitionReader, reader_of
 from prinfold.rows.tree_sums import TreeSum
 from prinfold.validation.named_block import NamedBlock
@@ -75,6 +76,7 @@ class Blocks:
         self.partitions = partitions_of(source)
         self._reader = PartitionReader(self.partitions) if self.partitions is not None else reader_of(source)
         self._layout: ColumnReader | None = None
+        self._n_rows: int | None = None  # as a pass has found
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -134,17 +136,17 @@ class Blocks:
         if self.partitions is not None:
             return self.partitions.sum_numbered(_OfPieceAlone(work))
         tree, n_pieces = TreeSum[Any](), 0
-        for n_pieces, piece in enumerate(self._pieces(), 1):
+        for n_pieces, piece in enumerate(self.pieces(), 1):
             tree.put(n_pieces - 1, work(piece))
         if not n_pieces:
             raise InvalidDataError("the source has no rows; there is nothing to fit")
         return tree.total()
 
-    def without(self, keys: Sequence[Key]) -> tuple[Blocks, tuple[Key, ...]]:
-        """The same source without some of its columns, and these by the keys under which it has them."""
-        look = _Keys(self.columns, self.weight, tuple(keys))
+    def without(self, keys: Sequence[Key], what: str) -> tuple[Blocks, tuple[Key, ...]]:
+        """The same source without columns that ``what`` names, and these by the keys under which it has them."""
+        look = _Keys(self.columns, self.weight, tuple(keys), what)
         if self.partitions is None:
-            found = next((look(piece) for piece in self._pieces()), None)
+            found = next((look(piece) for piece in self.pieces()), None)
         else:
             found = next((each for each in self.partitions.look_at_each(look) if each is not None), None)
         if found is None:
@@ -196,13 +198,26 @@ class Blocks:
 
     def _read(self) -> Iterator[Numbers]:
         """Pieces of at most as many rows as a block, as numbers."""
-        for piece in self._pieces():
+        for piece in self.pieces():
             if self._layout is None:
                 self._layout = select_columns(piece, self.columns, self.weight)
             yield self._layout.read(piece)
 
+    def pieces(self) -> Iterator[Any]:
+        """Pieces of the source that have rows, as they came; whoever listens is told how far that has come."""
+        hear, n_read = listener(), 0
+        if hear is None:
+            yield from self._pieces()
+            return
+        total = self._reader.n_rows if self._n_rows is None else self._n_rows
+        hear(0, total)
+        for piece in self._pieces():
+            yield piece
+            n_read += length_of(piece)
+            hear(n_read, total)
+        self._n_rows = n_read
+
     def _pieces(self) -> Iterator[Any]:
-        """The same as they came."""
         own = () if self.weight is None or self.weight in (self.columns or ()) else (self.weight,)
         keys = None if self.columns is None else (*self.columns, *own)
         for piece in self._reader.pieces(self.rows, keys):
@@ -238,11 +253,12 @@ class _Keys:
     columns: tuple[Key, ...] | None
     weight: Key | None
     taken: tuple[Key, ...]
+    what: str
 
     def __call__(self, piece: Any) -> tuple[tuple[Key, ...], tuple[Key, ...]] | None:
         if length_of(piece) == 0:
             return None
-        return keys_apart(piece, self.columns, self.weight, self.taken)
+        return keys_apart(piece, self.columns, self.weight, self.taken, self.what)
 
 
 @dataclass(frozen=True)

@@ -140,11 +140,11 @@ def take_columns(piece: Any, columns: Sequence[Key] | None, weight: Key | None) 
 
 
 def keys_apart(
-    piece: Any, columns: Sequence[Key] | None, weight: Key | None, taken: Sequence[Key]
+    piece: Any, columns: Sequence[Key] | None, weight: Key | None, taken: Sequence[Key], what: str
 ) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """The keys of the chosen columns of a piece but for those that are taken, and of those."""
+    """The keys of the chosen columns of a piece but for those that ``what`` names, and of those."""
     found = _Columns.of(piece)
-    own = tuple(found.key(each, "y") for each in taken)
+    own = tuple(found.key(each, what) for each in taken)
     kept = tuple(key for key in found.chosen(columns, weight)[0] if key not in own)
     if not kept:
         raise InvalidDataError("there is no column left beside those that were named")

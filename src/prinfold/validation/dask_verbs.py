@@ -35,7 +35,8 @@ def ask_partitions(verb: Callable[..., Any], estimator: Any, X: Any, options: Ma
 
     _refuse_arrays(verb, options)
     names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-    if names is not None and getattr(estimator, "_accept_frames", False):
+    whole_frames = getattr(estimator, "_accept_frames", False) or isinstance(options.get("groups"), str)
+    if names is not None and whole_frames:
         return _ask_frames(verb, estimator, X, options)
     rows = X if names is None else X.to_dask_array()
     if rows.ndim != 2:
@@ -65,13 +66,17 @@ def _no_entries(verb: Callable[..., Any], estimator: Any) -> UnsupportedInputErr
 
 
 def _ask_frames(verb: Callable[..., Any], estimator: Any, X: Any, options: Mapping[str, Any]) -> Any:
-    """The same of an estimator whose columns may hold anything: partitions stay frames, and a frame comes of frames."""
+    """The same where columns may hold anything, names of sequences too: partitions stay frames.
+
+    A frame comes of frames. Partitions hold whole sequences.
+    """
     import dask.array as da
     from dask import delayed
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        probe = verb(estimator, estimator._some_row(), **options)
+        alone = {name: each for name, each in options.items() if name != "groups"}  # a row is a sequence too
+        probe = verb(estimator, estimator._some_row(), **alone)
     model = delayed(estimator, pure=False, traverse=False)
     ask = {"verb": verb.__name__, "options": dict(options), "names": None}
     if hasattr(probe, "iloc"):
