@@ -138,7 +138,6 @@ for _method in (
         cites=(*_THESIS, "bishop1997"),
         surface="basis",
         compared=False,  # for sequences
-        takes_blocks=True,
     ),
     Method(
         "GTMClassifier",

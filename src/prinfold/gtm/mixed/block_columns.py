@@ -25,12 +25,12 @@ _MOST_LEVELS = 10_000
 
 def summarize_blocks(blocks: Blocks) -> TableSummary:
     """What all rows of a source say of its columns: one pass, where the rows are."""
-    found: TableSummary = blocks.sum_pieces(_Look(blocks.columns, blocks.weight))
+    found: TableSummary = blocks.sum_pieces(_LookAtColumns(blocks.columns, blocks.weight))
     return found
 
 
 @dataclass(frozen=True)
-class _Look:
+class _LookAtColumns:
     """Looks at the columns of a piece; it can be sent to where the rows are."""
 
     columns: tuple[Key, ...] | None

@@ -161,7 +161,7 @@ def _kept(rows: Numbers, lengths: IntArray, draws: FloatArray, most: int) -> tup
 
 
 @dataclass(frozen=True)
-class _Look:
+class _SequenceLook:
     """Looks at whole sequences; numbers are drawn by the number of their chunk."""
 
     reader: SequenceReader
@@ -203,7 +203,7 @@ def survey_sequences(
     features, (key,) = source.without([group], "groups")
     reader = SequenceReader(features.reader, key)
     blocks = BlockReader(features.names, accept_missing)
-    look = _Look(reader, blocks, int(make_rng().integers(2**31 - 1)), most_in_sample(features.row_bytes))
+    look = _SequenceLook(reader, blocks, int(make_rng().integers(2**31 - 1)), most_in_sample(features.row_bytes))
     if features.partitions is not None and source.partitions is not None:
         lengths = np.array(features.partitions.lengths, dtype=np.int64)
         source.partitions.lengths = features.partitions.lengths
