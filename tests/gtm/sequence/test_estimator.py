@@ -17,6 +17,7 @@ from prinfold.exceptions import (
     DegenerateWarning,
     InvalidDataError,
     InvalidParameterError,
+    UnsupportedInputError,
 )
 from prinfold.gtm import model as gtm
 from prinfold.gtm.sequence import model as gtm_sequence
