@@ -272,6 +272,7 @@ for _method in (
         noun="monitoring",
         cites=("jackson1979", "vovk2005"),
         is_manifold=False,
+        takes_blocks=True,
     ),
 ):
     register(_method)

@@ -43,7 +43,7 @@ def fitted_map(recipe: Any, table: Any, weight: FloatArray | None) -> Any:
     """A clone of the recipe fitted to the rows; one that is frozen is taken as it is."""
     recipe = GTM() if recipe is None else recipe
     if isinstance(recipe, FrozenEstimator):
-        return _drop_column_names(recipe.estimator)
+        return without_column_names(recipe.estimator)
     if weight is None:
         return clone(recipe).fit(table)
     if not has_fit_parameter(recipe, "sample_weight"):
@@ -51,7 +51,7 @@ def fitted_map(recipe: Any, table: Any, weight: FloatArray | None) -> Any:
     return clone(recipe).fit(table, sample_weight=weight)
 
 
-def _drop_column_names(surface: Any) -> Any:
+def without_column_names(surface: Any) -> Any:
     """A copy of a fitted map without column names, which its owner has checked already."""
     check_is_fitted(surface)
     if column_names(surface) is None or accepts("frames", surface):
@@ -175,7 +175,7 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEsti
 
     def _fit_map_to(self, blocks: LabelledBlocks) -> OnMap:
         """The map fitted to the columns that are not to be predicted."""
-        surface = _drop_column_names(fitted_map(self.estimator, blocks.features, None))
+        surface = without_column_names(fitted_map(self.estimator, blocks.features, None))
         return OnMap.of(surface, blocks.features, frames=accepts("frames", surface))
 
     @property
