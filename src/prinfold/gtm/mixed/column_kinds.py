@@ -177,7 +177,7 @@ def _numbers(series: Any) -> FloatArray:
 
 def _from_objects(name: str, values: list[Any], declared: Any = None, dtype: str = "") -> RawColumn:
     """A column of Python values: booleans or numbers where all of them are, else text."""
-    values = [None if _is_missing(value) else value for value in values]
+    values = [value if type(value) is str else None if _is_missing(value) else value for value in values]
     present = [value for value in values if value is not None]
     if declared is None and present and all(isinstance(value, bool | np.bool_) for value in present):
         return RawColumn(name, _floats(values), "boolean", (False, True), dtype)
@@ -354,7 +354,9 @@ def encode(raw: RawColumn, column: Column, unseen: str, of: str = "") -> FloatAr
         return np.asarray(raw.values, dtype=np.float64)
     place: dict[Any, float] = {level: float(i) for i, level in enumerate(column.levels)}
     place[None] = np.nan
-    values = [None if _is_missing(value) else value for value in raw.values.tolist()]
+    values = raw.values.tolist()
+    if raw.what != "text":
+        values = [None if _is_missing(value) else value for value in values]
     codes = np.array([place.get(value, -1.0) for value in values])
     strange = codes < 0
     if strange.any() and unseen == "error":
