@@ -125,6 +125,12 @@ def test_what_cannot_be_is_refused(source, options, error, words):
         GTMSequence(**QUICK).fit(Blocks(source, rows=60), **options)
 
 
+def test_a_name_that_comes_again_later_is_a_sequence_of_its_own():
+    frame = FRAME.assign(walk=FRAME["walk"].replace("walk 4", "walk 0"))
+    expected = GTMSequence(**QUICK).fit(FRAME, groups="walk")
+    assert_same_fit(GTMSequence(**QUICK).fit(Blocks(frame, rows=50), groups="walk"), expected)
+
+
 def test_rows_of_one_sequence_weigh_alike():
     with pytest.raises(InvalidDataError, match="those of 'walk 0' do"):
         GTMSequence(**QUICK).fit(Blocks(FRAME.assign(w=np.arange(200.0)), weight="w"), groups="walk")
