@@ -103,6 +103,7 @@ for _method in (
         cites=(*_THESIS, "bishop1998developments"),
         surface="basis",
         takes_text=True,
+        takes_blocks=True,
         short="mixed",
         compared=False,  # for tables of columns of several kinds
     ),
@@ -144,6 +145,7 @@ for _method in (
         noun="landscapes",
         cites=(*_THESIS, "gaspar2013"),
         is_manifold=False,
+        takes_blocks=True,
     ),
     Method(
         "GTMRegressor",
@@ -151,6 +153,7 @@ for _method in (
         noun="landscapes",
         cites=(*_THESIS, "gaspar2015"),
         is_manifold=False,
+        takes_blocks=True,
     ),
     Method(
         "PPS",
@@ -269,6 +272,7 @@ for _method in (
         noun="monitoring",
         cites=("jackson1979", "vovk2005"),
         is_manifold=False,
+        takes_blocks=True,
     ),
 ):
     register(_method)

@@ -18,9 +18,7 @@ from prinfold import (
     UKR,
     Blocks,
     GaussianProcess,
-    GTMClassifier,
     LowRankNoise,
-    MixedGTM,
     SemiLinearGTM,
     choose,
 )
@@ -302,10 +300,7 @@ def test_fit_transform_is_refused_before_the_fit():
     [
         lambda blocks: UKR().fit(blocks),
         lambda blocks: KMM().fit(blocks),
-        lambda blocks: MixedGTM().fit(blocks),
-        lambda blocks: MixedGTM(nodes=4, basis=2, max_iter=1, tol=0).fit(X).score(blocks),
         lambda blocks: PPS(clamping="select").fit(blocks),
-        lambda blocks: GTMClassifier().fit(blocks, np.arange(len(X)) % 2),
         lambda blocks: choose(blocks, {"width": [1.0, 2.0]}),
     ],
 )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from prinfold import GTM, DensityRidge, PrincipalTree, choose, compare, explore, report
+from prinfold import GTM, Blocks, DensityRidge, PrincipalTree, choose, compare, explore, report
 from prinfold.loops import (
     Iteration,
     Meter,
@@ -25,6 +25,7 @@ from prinfold.loops import (
     progress_for,
     while_working,
 )
+from prinfold.rows.passes import passes_heard_by
 from prinfold.validation.failures import name_failures
 
 DATA = np.random.default_rng(0).normal(size=(30, 3))
@@ -318,3 +319,85 @@ def test_through_the_gtm(monkeypatch, capfd, verbose, terminal, expected):
     GTM(nodes=4, basis=2, max_iter=3, tol=0, verbose=verbose).fit(DATA)
     assert stream.getvalue().count("\n") == expected
     assert capfd.readouterr().out == ""
+
+
+@pytest.fixture
+def clock(eager, alone, monkeypatch):
+    """Time that goes on by a second whenever it is asked for."""
+    ticks = iter(range(10_000))
+    monkeypatch.setattr(progress, "monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr(progress._Screen, "drawn", float("-inf"))
+
+
+def passes(n_passes, sizes, total=100):
+    """Rows told of some passes."""
+    for _ in range(n_passes):
+        yield 0, total
+        for size in sizes:
+            yield size, total
+
+
+def test_a_bar_over_passes_says_how_long_they_take(clock):
+    stream = Terminal()
+    with progress.PassBar("GTM", stream) as bar:
+        for told_rows in passes(1, [50, 100]):
+            bar.hear(*told_rows)
+        first = stream.getvalue()
+        assert "pass 50 %, 1 s left  a first look" in first
+        listener = progress.ProgressBar("GTM", stream)
+        listener(Iteration(0, 2, None, {"objective": 0.5}))
+        for told_rows in passes(1, [25, 100]):
+            bar.hear(*told_rows)
+        listener.close("Done.")
+    later = stream.getvalue()[len(first) :]
+    assert "0/2" in later
+    assert re.search(r"pass 25 %, \d+ s left, all in \d+ s", later)
+    assert stream.getvalue().endswith("Done.\x1b[K\n")
+    assert progress.PassBar.shown is None
+
+
+def test_rows_are_counted_where_nobody_knows_how_many_there_are(clock):
+    stream = Terminal()
+    with progress.PassBar("GTM", stream) as bar:
+        for told_rows in passes(1, [50, 70], total=None):
+            bar.hear(*told_rows)
+    assert "70 rows read  a first look" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(3.2, "3 s"), (99, "99 s"), (100, "2 min"), (5999, "100 min"), (9000, "2.5 h")]
+)
+def test_times_are_said_in_the_unit_that_suits_them(seconds, words):
+    assert progress._in_words(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("make", "known"),
+    [
+        (lambda X: X, 90),
+        (lambda X: [X[:30], X[30:]], 90),
+        (lambda X: lambda: iter([X[:30], X[30:]]), None),
+    ],
+    ids=["array", "list", "function"],
+)
+def test_blocks_tell_how_far_a_pass_has_come(make, known):
+    heard = []
+    blocks = Blocks(make(np.zeros((90, 2))), rows=30)
+    with passes_heard_by(lambda n_read, total: heard.append((n_read, total))):
+        for _ in range(2):
+            assert len(list(blocks)) == 3
+    assert heard[0] == (0, known)
+    assert heard[3] == (90, known)
+    assert heard[4:] == [(0, 90), (30, 90), (60, 90), (90, 90)], "after a pass it is known how many there are"
+    list(blocks)
+    assert len(heard) == 8, "nobody listens any more"
+
+
+def test_parquet_files_know_how_many_rows_they_have(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"a": np.zeros(70), "b": np.ones(70)}), tmp_path / "x.parquet")
+    heard = []
+    with passes_heard_by(lambda n_read, total: heard.append((n_read, total))):
+        list(Blocks(str(tmp_path / "x.parquet"), rows=50))
+    assert heard[0] == (0, 70)

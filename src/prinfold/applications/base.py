@@ -12,12 +12,15 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from prinfold._typing import FloatArray
+from prinfold.applications.landscape_blocks import LabelledBlocks, OnMap
 from prinfold.applications.landscape_sums import Responsibilities, blocks_of
+from prinfold.base.block_surveys import refuse_beside
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files.kinds import Kind, Kinds, Sizes, part
 from prinfold.gtm.estimator import GTM
+from prinfold.rows.blocks import Blocks
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import Constraint, check_parameters, nothing, real
@@ -36,11 +39,11 @@ def map_constraint(*verbs: str) -> Constraint:
     )
 
 
-def fitted_map(recipe: Any, table: FloatArray, weight: FloatArray | None) -> Any:
+def fitted_map(recipe: Any, table: Any, weight: FloatArray | None) -> Any:
     """A clone of the recipe fitted to the rows; one that is frozen is taken as it is."""
     recipe = GTM() if recipe is None else recipe
     if isinstance(recipe, FrozenEstimator):
-        return _drop_column_names(recipe.estimator)
+        return without_column_names(recipe.estimator)
     if weight is None:
         return clone(recipe).fit(table)
     if not has_fit_parameter(recipe, "sample_weight"):
@@ -48,7 +51,7 @@ def fitted_map(recipe: Any, table: FloatArray, weight: FloatArray | None) -> Any
     return clone(recipe).fit(table, sample_weight=weight)
 
 
-def _drop_column_names(surface: Any) -> Any:
+def without_column_names(surface: Any) -> Any:
     """A copy of a fitted map without column names, which its owner has checked already."""
     check_is_fitted(surface)
     if column_names(surface) is None or accepts("frames", surface):
@@ -156,6 +159,32 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEsti
         table = self._check_rows(X, self.estimator, reset=True, min_rows=2)
         refuse_other_columns(self.estimator, self)
         return table, check_weight(sample_weight, table)
+
+    def _check_blocks(self, X: Any, y: Any, sample_weight: Any, *, several: bool) -> LabelledBlocks:
+        """The same of a source that is read block by block, of which ``y`` names the column to be predicted."""
+        check_parameters(self, self._constraints)
+        forget(self)
+        refuse_beside(sample_weight)
+        blocks = LabelledBlocks.of(X if isinstance(X, Blocks) else Blocks(X), y, several=several)
+        columns = blocks.features.columns or ()
+        self.n_features_in_ = len(columns)
+        if all(isinstance(each, str) for each in columns):
+            self.feature_names_in_ = np.asarray(columns, dtype=object)
+        refuse_other_columns(self.estimator, self)
+        return blocks
+
+    def _fit_map_to(self, blocks: LabelledBlocks) -> OnMap:
+        """The map fitted to the columns that are not to be predicted."""
+        surface = without_column_names(fitted_map(self.estimator, blocks.features, None))
+        return OnMap.of(surface, blocks.features, frames=accepts("frames", surface))
+
+    @property
+    def _accept_frames(self) -> bool:
+        return accepts("frames", getattr(self, "surface_", self.estimator))
+
+    def _some_row(self) -> Any:
+        """A row that the model may be asked about."""
+        return self.surface_._some_row()
 
     def _table(self, X: Any) -> FloatArray:
         check_is_fitted(self)

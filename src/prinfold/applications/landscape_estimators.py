@@ -12,10 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray
 from prinfold.applications import landscapes
 from prinfold.applications.base import MapLandscape, fitted_map, row_responsibilities
+from prinfold.applications.landscape_blocks import (
+    ClassesAtNodes,
+    FoundClasses,
+    LabelledBlocks,
+    find_classes,
+    property_landscape_of_blocks,
+)
 from prinfold.base.class_posteriors import class_priors, class_shares, labeled_rows
 from prinfold.base.file_requirements import require_parts
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, class_names, numbers, part
+from prinfold.rows.blocks import Blocks
+from prinfold.validation.dask_verbs import is_dask
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, integer, one_of, real
 from prinfold.validation.tables import check_targets, rows_of, rows_with_weight
@@ -105,14 +114,19 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
 
         Parameters
         ----------
-        {X}
-        {y.class}
+        X : array-like of shape (n, D), Blocks or Dask frame
+            Rows of numbers. Of a table that is read block by block, or lies in partitions, only sums are kept.
+        y : array-like of shape (n,), str or int
+            The class of each row, as numbers or text. With Blocks and Dask frames the name or number of the column
+            that holds it.
         {sample_weight}
 
         Returns
         -------
         GTMClassifier
         """
+        if isinstance(X, Blocks) or is_dask(X):
+            return self._fit_blocks(self._check_blocks(X, y, sample_weight, several=False))
         given, given_weight = self._check_fit_input(X, sample_weight)
         table, weight, classes, codes = labeled_rows(self, given, y, given_weight, min_rows=2)
         prior = class_priors(self.priors, class_shares(codes, weight, len(classes)))
@@ -128,6 +142,18 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
             min_mass=self.min_mass,
         )
         self.surface_, self.classes_, self.class_prior_ = surface, classes, prior
+        return self
+
+    def _fit_blocks(self, blocks: LabelledBlocks) -> Self:
+        """Three kinds of passes: which classes there are, the map, and the classes at its nodes."""
+        found: FoundClasses = blocks.sum(find_classes)
+        share = found.mass / found.mass.sum()
+        prior = class_priors(self.priors, share)
+        on = self._fit_map_to(blocks)
+        mass, squares = blocks.sum(ClassesAtNodes(on, found.labels)).arrays
+        settings = float(self.pseudo_count), float(self.min_mass)
+        self.landscape_ = landscapes.ClassLandscape(found.labels, prior, mass, squares, *settings)
+        self.surface_, self.classes_, self.class_prior_ = on.surface, found.labels, prior
         return self
 
     def predict(self, X: Any) -> Any:
@@ -224,15 +250,20 @@ class GTMRegressor(RegressorMixin, MapLandscape):
 
         Parameters
         ----------
-        {X}
-        y : array-like of shape (n,) or (n, m)
-            Targets; NaN is a target that is not known, of a row that shapes the map all the same.
+        X : array-like of shape (n, D), Blocks or Dask frame
+            Rows of numbers. Of a table that is read block by block, or lies in partitions, only sums are kept.
+        y : array-like of shape (n,) or (n, m), str, int or list of those
+            Targets; NaN is a target that is not known, of a row that shapes the map all the same. With Blocks and Dask
+            frames the name or number of the column that holds them, or a list of such.
         {sample_weight}
 
         Returns
         -------
         GTMRegressor
         """
+        if isinstance(X, Blocks) or is_dask(X):
+            several = isinstance(y, list | tuple)
+            return self._fit_blocks(self._check_blocks(X, y, sample_weight, several=True), several=several)
         table, weight = self._check_fit_input(X, sample_weight)
         targets = check_targets(self, y, table)
         kept = rows_with_weight(weight, min_rows=2)
@@ -249,6 +280,12 @@ class GTMRegressor(RegressorMixin, MapLandscape):
             min_mass=self.min_mass,
         )
         self.surface_, self.n_outputs_ = surface, targets.shape[1] if targets.ndim > 1 else 0
+        return self
+
+    def _fit_blocks(self, blocks: LabelledBlocks, *, several: bool) -> Self:
+        on = self._fit_map_to(blocks)
+        self.landscape_ = property_landscape_of_blocks(blocks, on, self.pseudo_count, self.min_mass)
+        self.surface_, self.n_outputs_ = on.surface, len(blocks.wanted) if several else 0
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

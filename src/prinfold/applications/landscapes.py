@@ -210,18 +210,18 @@ class PropertyLandscape:
         return self.mass < self.min_mass
 
     @cached_property
-    def _known(self) -> BoolArray:
+    def known(self) -> BoolArray:
         return (self.node_mass > LEAST_MASS) | (self.pseudo_count > 0)
 
     @cached_property
-    def _u_mean(self) -> FloatArray:
+    def u_mean(self) -> FloatArray:
         """(K, m) Σ r u / (m_k + s): the prior's mean is 0."""
-        return self.moment / np.where(self._known, self.node_mass + self.pseudo_count, 1.0)
+        return self.moment / np.where(self.known, self.node_mass + self.pseudo_count, 1.0)
 
     @cached_property
     def _own_share(self) -> FloatArray:
         """(K, m) o/n: share o of a node's mean that comes from its own rows and not the prior, over n_k."""
-        total = np.where(self._known, self.node_mass + self.pseudo_count, 1.0)
+        total = np.where(self.known, self.node_mass + self.pseudo_count, 1.0)
         return self.node_mass / total / np.maximum(self.count, 1.0)
 
     @cached_property
@@ -240,14 +240,14 @@ class PropertyLandscape:
     @cached_property
     def _u_variance(self) -> FloatArray:
         """(K, m) v + w o/n, v the plain variance and w the pooled one within nodes, for the uncertainty of n rows."""
-        total = np.where(self._known, self.node_mass + self.pseudo_count, 1.0)
-        plain = np.maximum((self.second + self.pseudo_count) / total - self._u_mean**2, 0.0)
-        return np.where(self._known, plain + self._u_within * self._own_share, 1.0)
+        total = np.where(self.known, self.node_mass + self.pseudo_count, 1.0)
+        plain = np.maximum((self.second + self.pseudo_count) / total - self.u_mean**2, 0.0)
+        return np.where(self.known, plain + self._u_within * self._own_share, 1.0)
 
     @property
     def belief(self) -> FloatArray:
         """(K, m) (Σ r y + s ȳ) / (m_k + s); empty nodes too."""
-        return self.center + self.scale * self._u_mean
+        return self.center + self.scale * self.u_mean
 
     @property
     def mean(self) -> FloatArray:
@@ -270,7 +270,7 @@ class PropertyLandscape:
 
     def predictions(self, share: FloatArray) -> FloatArray:
         """(b, m) Σ_k r_k mean_k of rows by their responsibilities (b, K)."""
-        return self.center + self.scale * self._mix_nodes(share, self._u_mean, np.zeros(len(self.scale)))
+        return self.center + self.scale * self._mix_nodes(share, self.u_mean, np.zeros(len(self.scale)))
 
     def deviations(self, share: FloatArray) -> FloatArray:
         """(b, m) standard deviation of a row's target about its prediction, √(Σ_k r_k ω_k + b − Σ_k r_k b̄_k).
@@ -281,22 +281,22 @@ class PropertyLandscape:
         at the row's own nodes, and b̄_k its average at a node: a row with gaps may belong to many nodes, which the
         errors of complete rows do not show. Only the excess of b over its average is added.
         """
-        own = self.node_mass / np.where(self._known, self.node_mass + self.pseudo_count, 1.0)
+        own = self.node_mass / np.where(self.known, self.node_mass + self.pseudo_count, 1.0)
         total = self.node_mass.sum(axis=0)
         usual = self.left_out.sum(axis=0) / np.where(total > 0, total, 1.0)
-        size = np.where(self._known, self.node_mass + own + self.pseudo_count, 1.0)
+        size = np.where(self.known, self.node_mass + own + self.pseudo_count, 1.0)
         squared = (self.left_out + own * usual + self.pseudo_count) / size
         usually = self.apart / np.where(self.node_mass > LEAST_MASS, self.node_mass, np.inf)
-        excess = variance_between_nodes(share, self._u_mean, self._known) - self._mix_nodes(
+        excess = variance_between_nodes(share, self.u_mean, self.known) - self._mix_nodes(
             share, usually, np.zeros_like(total)
         )
         own_error = self._mix_nodes(share, squared, np.ones(len(self.scale)))
         return self.scale * np.sqrt(own_error + np.maximum(excess, 0.0))
 
     def _mix_nodes(self, share: FloatArray, value: FloatArray, otherwise: FloatArray) -> FloatArray:
-        if self._known.all():
+        if self.known.all():
             return mix_nodes(share, value, np.ones(len(value), dtype=bool), otherwise)
-        columns = [mix_nodes(share, value[:, [j]], self._known[:, j], otherwise[[j]]) for j in range(value.shape[1])]
+        columns = [mix_nodes(share, value[:, [j]], self.known[:, j], otherwise[[j]]) for j in range(value.shape[1])]
         return np.concatenate(columns, axis=1)
 
     def __repr__(self) -> str:
@@ -344,7 +344,7 @@ def property_landscape(
     sums = node_sums(ask, n_nodes, u, weight)
     errors = leave_one_out_squares(ask, sums, u, weight, pseudo_count)
     found = PropertyLandscape(*sums, errors, np.zeros_like(errors), center, scale, float(pseudo_count), float(min_mass))
-    return replace(found, apart=sum_variance_between(ask, found._u_mean, found._known, u, weight))
+    return replace(found, apart=sum_variance_between(ask, found.u_mean, found.known, u, weight))
 
 
 def _moments(targets: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:

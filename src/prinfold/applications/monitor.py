@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray
 from prinfold.applications import monitor_statistics
 from prinfold.applications.base import accepts, map_constraint, map_part, refuse_other_columns
+from prinfold.applications.monitor_blocks import hold_out
 from prinfold.applications.monitor_measures import MonitorMeasures
 from prinfold.applications.monitor_statistics import SPLITS, Contributions, Limits, Measures, PValues
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, percent, warn_caller
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers
+from prinfold.rows.blocks import Blocks
 from prinfold.validation.memory import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_labels
@@ -158,8 +160,9 @@ class SurfaceMonitor(OutlierMixin, MonitorMeasures):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of a time when all was well.
+        X : array-like of shape (n, D) or Blocks
+            Rows of a time when all was well. Of :class:`~prinfold.Blocks` rows are held out once, with
+            ``calibration="split"`` or ``"last"``, and at most 20 000 of them.
         y : ignored
 
         Returns
@@ -173,16 +176,31 @@ class SurfaceMonitor(OutlierMixin, MonitorMeasures):
                 "SurfaceMonitor needs columns of numbers only, and the map it was given has columns of other kinds. "
                 "Give a GTM of the columns of numbers, or use the map's own score_samples"
             )
-        table = check_table(self, X, reset=True, min_rows=3, accept_missing=accepts("missing", self.estimator))
-        check_draws(self.n_simulated, table.shape[1], "n_simulated")
-        refuse_other_columns(self.estimator, self)
         rng = as_generator(self.random_state)
-        reference = self._measure_held_out(table, monitor_statistics.shuffle_by_content(table, rng))
+        measure = self._measure_held_out_of_blocks if isinstance(X, Blocks) else self._measure_held_out_of_table
+        reference = measure(X, rng)
         seed = int(rng.integers(2**31 - 1))
         self.simulated_ = self._measure_rows(self.surface_.sample(self.n_simulated, random_state=seed)).unusualness
         self.reference_ = reference.unusualness
         self._warn_about_few_rows()
         return self
+
+    def _check_rows(self, X: Any, min_rows: int) -> FloatArray:
+        table = check_table(self, X, reset=True, min_rows=min_rows, accept_missing=accepts("missing", self.estimator))
+        check_draws(self.n_simulated, table.shape[1], "n_simulated")
+        refuse_other_columns(self.estimator, self)
+        return table
+
+    def _measure_held_out_of_table(self, X: Any, rng: np.random.Generator) -> Measures:
+        table = self._check_rows(X, 3)
+        return self._measure_held_out(table, monitor_statistics.shuffle_by_content(table, rng))
+
+    def _measure_held_out_of_blocks(self, blocks: Blocks, rng: np.random.Generator) -> Measures:
+        """Measures of some rows of a source; the map is fitted to the others, block by block."""
+        found = hold_out(blocks, self.calibration, float(self.held_out), rng)
+        held = self._check_rows(found.held, 1)
+        self._fit_map_to_blocks(found)
+        return self._measure_rows(held)
 
     def _measure_held_out(self, table: FloatArray, order: Any) -> Measures:
         """Measures of rows held out. The map kept is fitted to the other rows, or to all rows in cross-validation."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.applications import monitor_statistics
-from prinfold.applications.base import accepts, fitted_map
+from prinfold.applications.base import accepts, fitted_map, without_column_names
 from prinfold.applications.landscape_sums import blocks_of
+from prinfold.applications.monitor_blocks import SourceInParts
 from prinfold.applications.monitor_statistics import Contributions, Measures, MonitoredSurface
 from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.numerics.distances import squared_distances
@@ -33,15 +34,29 @@ class MonitorMeasures(StoredEstimator):
     def _fit_map(self, table: FloatArray, pairs: int | None = None) -> int:
         """Fit the map and the shares of rows at its nodes; returns the smoothing, chosen where ``pairs`` is None."""
         self.surface_ = fitted_map(self.estimator, table, None)
+        return self._find_shares([table], len(table), pairs)
+
+    def _fit_map_to_blocks(self, found: SourceInParts) -> None:
+        """The same for blocks of rows, of which only sums are kept."""
+        self.surface_ = without_column_names(fitted_map(self.estimator, found.rest, None))
+        self._find_shares((np.asarray(block) for block in found.rest), found.n_rest, None)
+
+    def _find_shares(self, tables: Iterable[FloatArray], n_rows: int, pairs: int | None) -> int:
+        """Find the shares of the rows of several tables at the nodes."""
         latent = self.surface_.latent_
-        mass = np.zeros(latent.n_nodes)
-        for part in blocks_of(len(table), latent.n_nodes):
-            mass += np.asarray(self.surface_.responsibilities(table[part]), dtype=np.float64).sum(axis=0)
+        mass, some, start = np.zeros(latent.n_nodes), [], 0
+        chosen = monitor_statistics.smoothing_rows(n_rows)
+        for table in tables:
+            for part in blocks_of(len(table), latent.n_nodes):
+                mass += np.asarray(self.surface_.responsibilities(table[part]), dtype=np.float64).sum(axis=0)
+            here = chosen[(chosen >= start) & (chosen < start + len(table))] - start
+            if pairs is None and len(here):
+                some.append(np.asarray(self.surface_.responsibilities(table[here]), dtype=np.float64))
+            start += len(table)
         step = monitor_statistics.diffusion_step(latent.edges, latent.n_nodes)
         if pairs is None:
-            some = self.surface_.responsibilities(table[monitor_statistics.smoothing_rows(len(table))])
-            pairs = monitor_statistics.choose_smoothing(mass, np.asarray(some, dtype=np.float64), step)
-        self.node_shares_ = monitor_statistics.node_shares(mass, float(len(table)), step, pairs)
+            pairs = monitor_statistics.choose_smoothing(mass, np.concatenate(some), step)
+        self.node_shares_ = monitor_statistics.node_shares(mass, float(n_rows), step, pairs)
         self.noise_scale_ = self._noise_scale()
         return pairs
 

@@ -19,14 +19,19 @@ def refuse_blocks(estimator: Any, X: Any) -> None:
         refuse_containers(X)
 
 
-def survey_table(estimator: Any, blocks: Blocks, sample_weight: Any, min_rows: int) -> Survey:
-    """A first pass over the rows to be fitted; the names of their columns go to the estimator."""
-    refuse_blocks(estimator, blocks)
+def refuse_beside(sample_weight: Any) -> None:
+    """Refuse weights of rows that are never all there."""
     if sample_weight is not None:
         raise UnsupportedInputError(
             "sample_weight does not go with Blocks, whose rows are never all there; name the column that holds the "
             "weights: Blocks(source, weight=...)"
         )
+
+
+def survey_table(estimator: Any, blocks: Blocks, sample_weight: Any, min_rows: int) -> Survey:
+    """A first pass over the rows to be fitted; the names of their columns go to the estimator."""
+    refuse_blocks(estimator, blocks)
+    refuse_beside(sample_weight)
     found = survey(
         blocks,
         # A child of the seed: numbers that a simulation drew from the same one would choose rows by what is in them.

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 from prinfold.base.checkpoint import Checkpoint
 from prinfold.base.dask_samples import fit_to_sample
 from prinfold.loops import Iteration
+from prinfold.loops.progress import passes_shown
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.dask_verbs import is_dask
@@ -49,6 +50,9 @@ def fit_method(method: F) -> F:
 
     @wraps(method)
     def fit(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if isinstance(X, Blocks):
+            with passes_shown(int(self.verbose), type(self).__name__):
+                return held(self, X, *args, **options)
         if not is_dask(X):
             return held(self, X, *args, **options)
         if self._takes_blocks:

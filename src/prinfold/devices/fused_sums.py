@@ -66,9 +66,12 @@ def _of_few_columns(rows: Any, weight: Any | None, nodes: NodeLoading) -> Softma
         rows, own, log_sum, loading, bias, mass, moment, n, K, per_part,
         WEIGHTED=weight is not None, D=D, WIDE=wide, num_warps=4, **_SUM_TILE,
     )  # fmt: skip
-    some = None if weight is None else weight[::every]
-    share = n / len(lacking) if some is None else (weight.double().sum() / some.double().sum()).nan_to_num(0.0)
-    total = _total(log_sum, weight) + share * _total(lacking, some)
+    total = _total(log_sum, weight)
+    if weight is None:
+        total += n / len(lacking) * _total(lacking, None)
+    else:
+        some = weight[::every]
+        total += (weight.double().sum() / some.double().sum()).nan_to_num(0.0) * _total(lacking, some)
     return SoftmaxSums(mass[:, :n_nodes], moment[:, :, :n_nodes], total * log(2))
 
 

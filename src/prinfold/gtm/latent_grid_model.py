@@ -181,7 +181,7 @@ class LatentGridModel(PrincipalManifold):
         float
         """
         if isinstance(X, Blocks):
-            return score_blocks(self, X, errors)
+            return score_blocks(self, self._coded(X), errors)
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
     def responsibilities(self, X: Any, threshold: float | None = None, *, errors: Any = None) -> Any:
@@ -368,6 +368,10 @@ class LatentGridModel(PrincipalManifold):
     def _device(self) -> Device | None:
         """Where passes over rows are computed, if not by the processor."""
         return None
+
+    def _coded(self, blocks: Blocks) -> Blocks:
+        """Blocks as numbers, whatever their columns hold."""
+        return blocks
 
     _model_for = staticmethod(fitting.model_for_gaps)
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, ParamSpec, Protocol, TextIO, TypeVar
 from prinfold.exceptions import quantity
 from prinfold.loops.bars import Bar, bar_for, somebody_looks_on, write_line, write_over
 from prinfold.loops.fixed_point import Iteration
+from prinfold.rows.passes import passes_heard_by
 from prinfold.validation.failures import show_verbs
 
 _SILENT_SECONDS, _REDRAW_SECONDS = 2.0, 0.1
@@ -65,32 +66,119 @@ def progress_for(verbose: int, label: str, stream: TextIO | None = None) -> list
 
 
 class ProgressBar:
-    """A bar over the iterations of a training, which leaves behind a line that says how it ended."""
+    """A bar over the iterations of a training, which leaves behind a line that says how it ended.
+
+    Where a source is read the bar is that of the passes through it.
+    """
 
     def __init__(self, label: str, stream: TextIO) -> None:
         self.label, self.stream = label, stream
         self._bar: Bar | None = None
         self._iterations = 0
+        self._passes = PassBar.shown
 
     def __call__(self, iteration: Iteration[Any]) -> bool:
         self._iterations = iteration.index
+        words = f"{iteration.index}/{iteration.max_iter}  objective {iteration.measures['objective']:.5g}"
+        if self._passes is not None:
+            self._passes.note(iteration.index, iteration.max_iter, words)
+            return False
         now = monotonic()
         if self._bar is None:
             self._bar = bar_for(self.label, self.stream)
         elif now - _Screen.drawn < _REDRAW_SECONDS:
             return False
         if self._bar is not None:
-            count = f"{iteration.index}/{iteration.max_iter}"
-            share = iteration.index / max(iteration.max_iter, 1)
-            self._bar.show(share, f"{count}  objective {iteration.measures['objective']:.5g}")
+            self._bar.show(iteration.index / max(iteration.max_iter, 1), words)
             _Screen.drawn = now
         return False
 
     def close(self, message: str) -> None:
         """Take the bar away, and say after how many iterations training ended and why."""
+        bar = self._bar if self._passes is None else self._passes
+        if bar is not None:
+            bar.close()
+        write_line(self.stream, f"{self.label}: {quantity(self._iterations, 'iteration')}. {message}")
+
+
+class PassBar:
+    """A bar over passes through a source, each of which may take minutes: how far this one is, and how long it takes.
+
+    ``note`` says what iteration the passes belong to, of how many at most; before that they are a first look.
+    """
+
+    shown: ClassVar[PassBar | None] = None
+
+    def __init__(self, label: str, stream: TextIO) -> None:
+        self.label, self.stream = label, stream
+        self._bar: Bar | None = None
+        self._began = self._pass_began = monotonic()
+        self._done, self._most, self._words = -1, 0, "a first look"
+
+    def __enter__(self) -> PassBar:
+        self._outer, PassBar.shown = PassBar.shown, self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        PassBar.shown = self._outer
+        self.close()
+
+    def note(self, index: int, most: int, words: str) -> None:
+        """Say how many iterations are done."""
+        self._done, self._most, self._words = index, most, words
+
+    def hear(self, n_read: int, total: int | None) -> None:
+        """Draw how far a pass has come."""
+        now = monotonic()
+        if n_read == 0:
+            self._pass_began = now
+        if now - self._began < _SILENT_SECONDS or now - _Screen.drawn < _REDRAW_SECONDS or n_read == 0:
+            return
+        if self._bar is None and _visible(self.stream):
+            self._bar = bar_for(self.label, self.stream)
+        if self._bar is not None:
+            share = 0.0 if not total else min(n_read / total, 1.0)
+            self._bar.show(self._share(share), f"{self._time(share, n_read, now - self._pass_began)}  {self._words}")
+            _Screen.drawn = now
+
+    def _share(self, of_pass: float) -> float:
+        """The share of all iterations that are done; of the pass before them and after them."""
+        if 0 <= self._done < self._most:
+            return (self._done + of_pass) / self._most
+        return of_pass
+
+    def _time(self, share: float, n_read: int, seconds: float) -> str:
+        """How long this pass takes, and at most all that may follow: it comes first, since a terminal may cut lines."""
+        if share <= 0.0:
+            return f"{n_read} rows read"
+        left = seconds * (1.0 - share) / share
+        words = f"pass {100 * share:.0f} %, {_in_words(left)} left"
+        more = self._most - self._done - 1 if self._done >= 0 else 0
+        return f"{words}, all in {_in_words(left + more * seconds / share)}" if more > 0 else words
+
+    def close(self) -> None:
+        """Take the bar away."""
         if self._bar is not None:
             self._bar.close()
-        write_line(self.stream, f"{self.label}: {quantity(self._iterations, 'iteration')}. {message}")
+            self._bar = None
+
+
+def _in_words(seconds: float) -> str:
+    """A time to wait, in the unit that suits it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def passes_shown(verbose: int, label: str, stream: TextIO | None = None) -> Iterator[None]:
+    """Show a bar over passes through sources, where a bar is asked for and somebody looks on."""
+    stream = stream or sys.stderr
+    if verbose != 1 or not somebody_looks_on(stream):
+        yield
+        return
+    with PassBar(label, stream) as bar, passes_heard_by(bar.hear):
+        yield
 
 
 class LineLog:

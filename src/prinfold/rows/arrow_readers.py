@@ -20,6 +20,10 @@ class ArrowTableReader:
 
     table: Any
 
+    @property
+    def n_rows(self) -> int | None:
+        return int(self.table.num_rows)
+
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
         taken = _columns_to_read(keys, self.table.column_names)
         return _as_tables((self.table if taken is None else self.table.select(taken)).to_batches(max_chunksize=rows))
@@ -30,6 +34,15 @@ class ArrowDatasetReader:
     """A dataset: of Parquet files one group of rows after the other, and only the columns asked for."""
 
     data: Any
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows Parquet files say that they have."""
+        try:
+            counted = [part.metadata.num_rows for part in self._parts() if hasattr(part, "row_groups")]
+        except (AttributeError, OSError, ValueError):
+            return None
+        return sum(counted) if counted else None
 
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
         columns = _columns_to_read(keys, self.data.schema.names)
@@ -57,6 +70,10 @@ class ArrowFileReader:
 
     path: str
 
+    @property
+    def n_rows(self) -> int | None:
+        return None
+
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
         pa, ipc = library("pyarrow"), library("pyarrow.ipc")
         with pa.OSFile(self.path) as file:
@@ -76,6 +93,10 @@ class CsvReader:
     """
 
     path: str
+
+    @property
+    def n_rows(self) -> int | None:
+        return None
 
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
         pa, csv = library("pyarrow"), library("pyarrow.csv")

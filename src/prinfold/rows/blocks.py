@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.rows.column_selection import ColumnSelection, Key, Numbers, cut, length_of, select_columns
+from prinfold.rows.column_selection import ColumnReader, Key, Numbers, cut, keys_apart, length_of, select_columns
 from prinfold.rows.dask_partitions import partitions_of
+from prinfold.rows.passes import listener
 from prinfold.rows.readers import PartitionReader, reader_of
+from prinfold.rows.tree_sums import TreeSum
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.settings import integer
 
@@ -72,7 +75,8 @@ class Blocks:
         self.source, self.rows, self.weight = source, int(rows), weight
         self.partitions = partitions_of(source)
         self._reader = PartitionReader(self.partitions) if self.partitions is not None else reader_of(source)
-        self._layout: ColumnSelection | None = None
+        self._layout: ColumnReader | None = None
+        self._n_rows: int | None = None  # as a pass has found
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -127,10 +131,44 @@ class Blocks:
         assert self.partitions is not None
         return self.partitions.sum_numbered(_OfPiece(self._found_layout, of_block))
 
+    def sum_pieces(self, work: Callable[[Any], Any]) -> Any:
+        """Σ work(piece) over pieces with rows, as they came, before they are numbers; where the pieces are."""
+        if self.partitions is not None:
+            return self.partitions.sum_numbered(_OfPieceAlone(work))
+        tree, n_pieces = TreeSum[Any](), 0
+        for n_pieces, piece in enumerate(self.pieces(), 1):
+            tree.put(n_pieces - 1, work(piece))
+        if not n_pieces:
+            raise InvalidDataError("the source has no rows; there is nothing to fit")
+        return tree.total()
+
+    def without(self, keys: Sequence[Key], what: str) -> tuple[Blocks, tuple[Key, ...]]:
+        """The same source without columns that ``what`` names, and these by the keys under which it has them."""
+        look = _Keys(self.columns, self.weight, tuple(keys), what)
+        if self.partitions is None:
+            found = next((look(piece) for piece in self.pieces()), None)
+        else:
+            found = next((each for each in self.partitions.look_at_each(look) if each is not None), None)
+        if found is None:
+            raise InvalidDataError("the source has no rows; there is nothing to fit")
+        kept, taken = found
+        return Blocks(self.source, kept, self.rows, weight=self.weight), taken
+
+    @property
+    def reader(self) -> ColumnReader:
+        """How its pieces become numbers."""
+        return self._found_layout
+
+    def read_by(self, layout: ColumnReader) -> Blocks:
+        """The same source, its pieces made numbers in another way."""
+        found = copy(self)
+        found._layout = layout
+        return found
+
     def count_partitions(self, count: Callable[[Numbers], tuple[int, int]]) -> list[tuple[int, int]]:
         """How many rows each partition has, and how many of them count; those without any have no part in sums."""
         assert self.partitions is not None
-        found = self.partitions.look_at_each(_Count(self.columns, self.weight, count))
+        found = self.partitions.look_at_each(_Count(self.columns, self.weight, self._layout, count))
         self._layout = self._layout or next((layout for layout, _ in found if layout is not None), None)
         counts = [each for _, each in found]
         self.partitions.lengths = [n_read for n_read, _ in counts]
@@ -143,14 +181,14 @@ class Blocks:
         return len(layout.keys) * layout.dtype.itemsize
 
     @property
-    def _found_layout(self) -> ColumnSelection:
+    def _found_layout(self) -> ColumnReader:
         """The columns of a source that has rows."""
         found = self._find_layout()
         if found is None:
             raise InvalidDataError("the source has no rows; there is nothing to fit")
         return found
 
-    def _find_layout(self) -> ColumnSelection | None:
+    def _find_layout(self) -> ColumnReader | None:
         """The columns, found where the rows are; a source without rows has none."""
         if self._layout is None and self.partitions is not None:
             self.count_partitions(_rows_alone)
@@ -160,26 +198,67 @@ class Blocks:
 
     def _read(self) -> Iterator[Numbers]:
         """Pieces of at most as many rows as a block, as numbers."""
+        for piece in self.pieces():
+            if self._layout is None:
+                self._layout = select_columns(piece, self.columns, self.weight)
+            yield self._layout.read(piece)
+
+    def pieces(self) -> Iterator[Any]:
+        """Pieces of the source that have rows, as they came; whoever listens is told how far that has come."""
+        hear, n_read = listener(), 0
+        if hear is None:
+            yield from self._pieces()
+            return
+        total = self._reader.n_rows if self._n_rows is None else self._n_rows
+        hear(0, total)
+        for piece in self._pieces():
+            yield piece
+            n_read += length_of(piece)
+            hear(n_read, total)
+        self._n_rows = n_read
+
+    def _pieces(self) -> Iterator[Any]:
         own = () if self.weight is None or self.weight in (self.columns or ()) else (self.weight,)
         keys = None if self.columns is None else (*self.columns, *own)
         for piece in self._reader.pieces(self.rows, keys):
-            if length_of(piece) == 0:
-                continue
-            for each in [piece] if self.partitions is not None else cut(piece, self.rows):
-                if self._layout is None:
-                    self._layout = select_columns(each, self.columns, self.weight)
-                yield self._layout.read(each)
+            if length_of(piece):
+                yield from [piece] if self.partitions is not None else cut(piece, self.rows)
 
 
 @dataclass(frozen=True)
 class _OfPiece:
     """Work on numbered blocks as work on numbered pieces of the source."""
 
-    layout: ColumnSelection
+    layout: ColumnReader
     of_block: Callable[[tuple[int, Numbers]], Any]
 
     def __call__(self, numbered: tuple[int, Any]) -> Any:
         return self.of_block((numbered[0], self.layout.read(numbered[1])))
+
+
+@dataclass(frozen=True)
+class _OfPieceAlone:
+    """Work on pieces of the source as they came."""
+
+    work: Callable[[Any], Any]
+
+    def __call__(self, numbered: tuple[int, Any]) -> Any:
+        return self.work(numbered[1])
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """The columns of a piece but for some, and these."""
+
+    columns: tuple[Key, ...] | None
+    weight: Key | None
+    taken: tuple[Key, ...]
+    what: str
+
+    def __call__(self, piece: Any) -> tuple[tuple[Key, ...], tuple[Key, ...]] | None:
+        if length_of(piece) == 0:
+            return None
+        return keys_apart(piece, self.columns, self.weight, self.taken, self.what)
 
 
 @dataclass(frozen=True)
@@ -198,12 +277,13 @@ class _Count:
 
     columns: tuple[Key, ...] | None
     weight: Key | None
+    layout: ColumnReader | None
     count: Callable[[Numbers], tuple[int, int]]
 
-    def __call__(self, piece: Any) -> tuple[ColumnSelection | None, tuple[int, int]]:
+    def __call__(self, piece: Any) -> tuple[ColumnReader | None, tuple[int, int]]:
         if length_of(piece) == 0:
             return None, (0, 0)
-        layout = select_columns(piece, self.columns, self.weight)
+        layout = self.layout or select_columns(piece, self.columns, self.weight)
         return layout, self.count(layout.read(piece))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -24,6 +24,18 @@ Key = str | int
 
 _NUMBERS = "biufO"
 """Kinds of arrays that may be numbers; of objects it shows when they are turned into some."""
+
+
+class ColumnReader(Protocol):
+    """How pieces of a source become numbers."""
+
+    @property
+    def keys(self) -> tuple[Key, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def names(self) -> tuple[str, ...] | None: ...
+    def read(self, piece: Any) -> Numbers: ...
 
 
 class Numbers(NamedTuple):
@@ -68,11 +80,7 @@ class ColumnSelection:
         self._refuse_others(columns)
         found = columns.numbers(self.keys)
         table = found.astype(self.dtype, copy=False) if found.dtype != np.float64 else self._cast_to_first_block(found)
-        weight = None if self.weight is None else columns.numbers((self.weight,))[:, 0].astype(np.float64)
-        if weight is not None and not (np.isfinite(weight) & (weight >= 0)).all():
-            bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
-            raise InvalidDataError(f"weights must be finite and not negative, but column {self.weight!r} holds {bad:g}")
-        return Numbers(table, weight)
+        return Numbers(table, columns.weights(self.weight))
 
     def _cast_to_first_block(self, found: FloatArray) -> FloatArray:
         """Double precision in that of the first block, where nothing is lost: whole numbers, for example."""
@@ -109,15 +117,38 @@ class ColumnSelection:
 def select_columns(piece: Any, columns: Sequence[Key] | None, weight: Key | None) -> ColumnSelection:
     """The columns to take, found from the first piece of a source."""
     found = _Columns.of(piece)
-    own = None if weight is None else found.key(weight, "weight")
-    chosen = found.keys if columns is None else tuple(found.key(each, "columns") for each in columns)
-    kept = tuple(key for key in chosen if key != own) if columns is None else chosen
-    if not kept:
-        raise InvalidDataError("there is no column left: the source has none but that of the weights")
-    if own in kept:
-        raise InvalidParameterError(f"column {own!r} cannot be both among the columns and the weight")
+    kept, own = found.chosen(columns, weight)
     dtype = found.numbers(kept).dtype
     return ColumnSelection(kept, own, dtype, found.width if found.names is None else None)
+
+
+class PieceColumns(NamedTuple):
+    """Some columns of a piece as they came, and the weights of its rows (n,) where they have some."""
+
+    table: Any
+    weight: FloatArray | None
+
+
+def take_columns(piece: Any, columns: Sequence[Key] | None, weight: Key | None) -> PieceColumns:
+    """The same columns, whatever they hold, before they are numbers."""
+    found = _Columns.of(piece)
+    kept, own = found.chosen(columns, weight)
+    if found.names is not None:
+        return PieceColumns(found.piece.select(list(kept)).to_native(), found.weights(own))
+    taken: Any = found.piece if kept == found.keys else found.piece[:, list(kept)]
+    return PieceColumns(taken, found.weights(own))
+
+
+def keys_apart(
+    piece: Any, columns: Sequence[Key] | None, weight: Key | None, taken: Sequence[Key], what: str
+) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """The keys of the chosen columns of a piece but for those that ``what`` names, and of those."""
+    found = _Columns.of(piece)
+    own = tuple(found.key(each, what) for each in taken)
+    kept = tuple(key for key in found.chosen(columns, weight)[0] if key not in own)
+    if not kept:
+        raise InvalidDataError("there is no column left beside those that were named")
+    return kept, own
 
 
 def length_of(piece: Any) -> int:
@@ -188,6 +219,27 @@ class _Columns:
                 f"{what} asks for column {wanted}, but the source has {self.width} columns, from 0 on"
             )
         return self.keys[wanted]
+
+    def chosen(self, columns: Sequence[Key] | None, weight: Key | None) -> tuple[tuple[Key, ...], Key | None]:
+        """The keys of the columns to take, and that of the weights."""
+        own = None if weight is None else self.key(weight, "weight")
+        wanted = self.keys if columns is None else tuple(self.key(each, "columns") for each in columns)
+        kept = tuple(key for key in wanted if key != own) if columns is None else wanted
+        if not kept:
+            raise InvalidDataError("there is no column left: the source has none but that of the weights")
+        if own in kept:
+            raise InvalidParameterError(f"column {own!r} cannot be both among the columns and the weight")
+        return kept, own
+
+    def weights(self, key: Key | None) -> FloatArray | None:
+        """(n,) weights of the rows, where a column holds them."""
+        if key is None:
+            return None
+        weight = self.numbers((key,))[:, 0].astype(np.float64)
+        if not (np.isfinite(weight) & (weight >= 0)).all():
+            bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
+            raise InvalidDataError(f"weights must be finite and not negative, but column {key!r} holds {bad:g}")
+        return weight
 
     def lacks(self, key: Key | None) -> bool:
         return isinstance(key, str) and self.names is not None and key not in self.names

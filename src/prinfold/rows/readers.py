@@ -31,7 +31,10 @@ from prinfold.rows.dask_partitions import DaskPartitions
 
 
 class Reader(Protocol):
-    """A source that can be read as often as one likes."""
+    """A source that can be read as often as one likes; ``n_rows`` is how many rows it has, where it says so."""
+
+    @property
+    def n_rows(self) -> int | None: ...
 
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
         """All of it from the beginning, about ``rows`` rows at a time; a reader may leave out columns not in ``keys``.
@@ -49,6 +52,10 @@ class SliceReader:
 
     array: Any
 
+    @property
+    def n_rows(self) -> int | None:
+        return int(self.array.shape[0])
+
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
         chunk = (getattr(self.array, "chunks", None) or (1,))[0]
         step = max(chunk, rows // chunk * chunk)
@@ -64,6 +71,10 @@ class MemoryMapReader:
     start: int
     dtype: np.dtype[Any]
     shape: tuple[int, int]
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.shape[0]
 
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
         n_rows, n_columns = self.shape
@@ -81,6 +92,10 @@ class MemoryReader:
 
     table: Any
 
+    @property
+    def n_rows(self) -> int | None:
+        return int(self.table.shape[0])
+
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
         yield self.table
 
@@ -90,6 +105,11 @@ class ConcatenatedReader:
     """Reader of several sources, one after the other."""
 
     readers: tuple[Reader, ...]
+
+    @property
+    def n_rows(self) -> int | None:
+        found = [each.n_rows for each in self.readers]
+        return None if None in found else sum(each or 0 for each in found)
 
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
         for reader in self.readers:
@@ -101,6 +121,10 @@ class FunctionReader:
     """Reader of a function that returns a fresh iterator of pieces at each call."""
 
     make: Callable[[], Any]
+
+    @property
+    def n_rows(self) -> int | None:
+        return None
 
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
         made = self.make()
@@ -118,6 +142,10 @@ class PartitionReader:
     """Reader of the partitions of a Dask collection, each of which is one piece, whatever its size."""
 
     partitions: DaskPartitions
+
+    @property
+    def n_rows(self) -> int | None:
+        return None
 
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
         yield from self.partitions.read()

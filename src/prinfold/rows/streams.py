@@ -88,7 +88,7 @@ class StreamSample:
     def add(self, rows: Numbers) -> None:
         """Take in the next rows."""
         if self.n_rows == 0:
-            self.most = _most_in_sample(rows.table.shape[1] * rows.table.dtype.itemsize)
+            self.most = most_in_sample(rows.table.shape[1] * rows.table.dtype.itemsize)
         before, self.n_rows = self.n_rows, self.n_rows + len(rows.table)
         if self.n_rows <= self.most:
             self._kept.append(Numbers(rows.table.copy(), rows.weight))  # a view would hold on to all of its table
@@ -113,7 +113,8 @@ class StreamSample:
         return Numbers.join(self._kept)
 
 
-def _most_in_sample(row_bytes: int) -> int:
+def most_in_sample(row_bytes: int) -> int:
+    """Rows of a sample at most, by the bytes of each."""
     return int(np.clip(_SAMPLE_BYTES // row_bytes, _FEWEST_IN_SAMPLE, _SAMPLE_ROWS))
 
 
@@ -239,7 +240,7 @@ def survey_partitions(
     ends = np.cumsum(counts, axis=0)
     n_read, n_rows = map(int, ends[-1])
     _require_rows(n_read, n_rows, min_rows)
-    most = _most_in_sample(blocks.row_bytes)
+    most = most_in_sample(blocks.row_bytes)
     rng = make_rng() if n_rows > most else None
     look = _PartitionLook(BlockReader(blocks.names, accept_missing), rng, most, ends - counts)
     found: _PartitionSummary = blocks.sum_numbered_partitions(look)
@@ -327,6 +328,10 @@ class BlockStream(Rows):
             found = make(block)
             if found is not None:
                 yield found
+        self._refuse_change(n_read)
+
+    def _refuse_change(self, n_read: int) -> None:
+        """Refuse a source that gives another number of rows than at first."""
         if n_read != self.n_read:
             now = f"more than {self.n_read}" if n_read > self.n_read else str(n_read)
             raise InvalidDataError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ def ask_partitions(verb: Callable[..., Any], estimator: Any, X: Any, options: Ma
 
     _refuse_arrays(verb, options)
     names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
+    whole_frames = getattr(estimator, "_accept_frames", False) or isinstance(options.get("groups"), str)
+    if names is not None and whole_frames:
+        return _ask_frames(verb, estimator, X, options)
     rows = X if names is None else X.to_dask_array()
     if rows.ndim != 2:
         raise UnsupportedInputError(f"got a Dask array of {rows.ndim} dimension(s) rather than a table; reshape it")
@@ -51,10 +55,50 @@ def ask_partitions(verb: Callable[..., Any], estimator: Any, X: Any, options: Ma
     if isinstance(probe, tuple) and all(isinstance(each, np.ndarray) for each in probe):
         fields = [_map(rows, each, i, ask) for i, each in enumerate(probe)]
         return type(probe)(*fields) if hasattr(probe, "_fields") else tuple(fields)
-    raise UnsupportedInputError(
+    raise _no_entries(verb, estimator)
+
+
+def _no_entries(verb: Callable[..., Any], estimator: Any) -> UnsupportedInputError:
+    return UnsupportedInputError(
         f"{type(estimator).__name__}.{verb.__name__} does not go with Dask collections, because its answer is not one "
         "entry for each row; call it for a part of them: X[:1000].compute()"
     )
+
+
+def _ask_frames(verb: Callable[..., Any], estimator: Any, X: Any, options: Mapping[str, Any]) -> Any:
+    """The same where columns may hold anything, names of sequences too: partitions stay frames.
+
+    A frame comes of frames. Partitions hold whole sequences.
+    """
+    import dask.array as da
+    from dask import delayed
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        alone = {name: each for name, each in options.items() if name != "groups"}  # a row is a sequence too
+        probe = verb(estimator, estimator._some_row(), **alone)
+    model = delayed(estimator, pure=False, traverse=False)
+    ask = {"verb": verb.__name__, "options": dict(options), "names": None}
+    if hasattr(probe, "iloc"):
+        of_frame = partial(_ask_for_frame, verb=verb.__name__, options=dict(options), empty=probe.iloc[:0])
+        return X.map_partitions(of_frame, model=model, meta=probe.iloc[:0])
+    parts = X.to_delayed()
+    if isinstance(probe, float | np.floating) and verb.__name__ in _MEANS:
+        found = _compute_all([delayed(_weighted)(part, model=model, **ask) for part in parts])
+        total, n = np.sum([each[0] for each in found], axis=0)
+        return float(total / n)
+    if not isinstance(probe, np.ndarray) or probe.ndim < 1:
+        raise _no_entries(verb, estimator)
+    shape, empty = probe.shape[1:], np.empty((0, *probe.shape[1:]), dtype=probe.dtype)
+    asked = [delayed(_ask)(part, model=model, empty=empty, **ask) for part in parts]
+    blocks = [da.from_delayed(each, (np.nan, *shape), dtype=probe.dtype, meta=empty) for each in asked]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def _compute_all(tasks: list[Any]) -> Any:
+    from dask import compute
+
+    return compute(*tasks)
 
 
 def _map(rows: Any, probe: Any, field: int | None, ask: Mapping[str, Any]) -> Any:
@@ -80,6 +124,10 @@ def _ask(
     return np.asarray(found if field is None else found[field])
 
 
+def _ask_for_frame(block: Any, *, model: Any, verb: str, options: Any, empty: Any) -> Any:
+    return getattr(model, verb)(block, **options) if len(block) else empty
+
+
 def _weighted(block: Any, **ask: Any) -> Any:
     """(n, 2) in its first row the answer for a partition times its rows, and how many these are; nil elsewhere."""
     found = np.zeros((max(len(block), 1), 2))
@@ -100,6 +148,8 @@ def _answer_for_a_row(verb: Callable[..., Any], estimator: Any, n_columns: int, 
         warnings.simplefilter("ignore")
         n_features = getattr(estimator, "n_features_in_", n_columns)
         row = np.zeros((1, n_features if first == "Z" else n_columns))
+        if getattr(estimator, "_accept_frames", False):  # whose columns may have levels, of which nil is none
+            row = np.asarray(estimator._some_row())
         if first == "Z":
             row = estimator.transform(row)
         elif names is not None and len(names) == n_columns:

@@ -15,9 +15,10 @@ from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.gtm.mixed import exponential_families as kinds
-from prinfold.gtm.mixed.column_kinds import RawColumn, automatic_kind, choose_columns, read_columns
+from prinfold.gtm.mixed.column_kinds import automatic_kind, choose_columns, read_columns
 from prinfold.gtm.mixed.column_nodes import mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise
+from prinfold.gtm.mixed.column_summaries import RawColumn, summarize
 from prinfold.gtm.mixed.column_sums import best_dispersion
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.latent import grid
@@ -228,7 +229,7 @@ def raw(values, what):
     ],
 )
 def test_kinds_are_told_by_type_and_values(column, kind):
-    assert automatic_kind(column)[0] == kind
+    assert automatic_kind(summarize(column))[0] == kind
 
 
 def test_names_of_rows_are_no_levels():
@@ -246,7 +247,7 @@ def test_numbers_of_rows_are_no_counts(first):
     with pytest.raises(InvalidDataError, match=f"the numbers {first} to {first + 19}, each once"):
         choose_columns([numbers], "auto")
     assert choose_columns([numbers], {0: "gaussian"})[0].kind == "gaussian"
-    assert automatic_kind(raw(np.arange(1990, 2020), "integer"))[0] == "gaussian"
+    assert automatic_kind(summarize(raw(np.arange(1990, 2020), "integer")))[0] == "gaussian"
 
 
 @pytest.mark.parametrize(

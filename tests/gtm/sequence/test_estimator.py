@@ -566,10 +566,10 @@ def test_sequences_without_a_value_are_told_of(walked: GTMSequence):
 
 @pytest.mark.parametrize("how", [{}, {"lengths": LENGTHS}], ids=repr)
 @pytest.mark.parametrize("initial", ["uniform", "learned"])
-def test_blocks_are_refused(walked: GTMSequence, how: dict, initial: str):
-    with pytest.raises(UnsupportedInputError, match="got Blocks, a table that is read block by block"):
+def test_blocks_need_a_column_of_names(walked: GTMSequence, how: dict, initial: str):
+    with pytest.raises(InvalidParameterError, match="groups is the name or number of the column"):
         model(initial=initial).fit(Blocks(X), **how)
-    with pytest.raises(UnsupportedInputError, match="got Blocks, a table that is read block by block"):
+    with pytest.raises(InvalidParameterError, match="groups is the name or number of the column"):
         walked.score(Blocks(X), **how)
 
 

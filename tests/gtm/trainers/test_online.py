@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from prinfold import GTM, Online
+from prinfold import GTM, Blocks, Online
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Statistics
@@ -111,6 +111,18 @@ def test_twenty_passes_come_within_a_hundredth_of_the_end_of_em(noise):
     assert online.n_iter_ == 20
     assert online.n_seen_ == len(rows)
     assert_allclose(online.history_["log_likelihood"][-1], online.score(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("whole", [True, False], ids=["memory", "blocks"])
+def test_three_passes_over_a_large_table_come_within_half_a_percent_of_the_end_of_em(whole, seed):
+    rng = np.random.default_rng(seed)
+    u, v = rng.uniform(-1, 1, (2, 5000))
+    rows = np.stack([2 * u, v, u**2, u * v], axis=1) + 0.2 * rng.standard_normal((5000, 4))
+    settings = {"nodes": 10, "basis": 4, "init": "pca", "random_state": 0, "tol": 0.0}
+    best = GTM(max_iter=150, **settings).fit(rows).score(rows)
+    online = GTM(trainer="online", max_iter=3, **settings).fit(rows if whole else Blocks(rows, rows=500))
+    assert_allclose(online.score(rows), best, rtol=5e-3)
 
 
 def test_the_same_seed_makes_the_same_passes_and_scaled_weights_too():

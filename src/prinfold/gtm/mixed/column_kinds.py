@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -17,6 +17,7 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, join_names
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, part, sequence_of, text
+from prinfold.gtm.mixed.column_summaries import ColumnSummary, RawColumn, summarize
 from prinfold.gtm.mixed.exponential_families import KINDS, SIZE_FACTOR, Layout
 from prinfold.validation.settings import Constraint, flag, one_of
 
@@ -28,26 +29,6 @@ _FEW_IDS = 10
 
 _OVERDISPERSED = 1.5
 """Variance over mean from which counts are negative binomial."""
-
-
-class RawColumn(NamedTuple):
-    """A column as it came: ``values`` are float64 with NaN, or objects with None, where cells are missing.
-
-    ``what`` is "boolean", "integer", "float" or "text"; ``declared`` are the levels that its type names, if any;
-    ``dtype`` is the name of that type in a frame.
-    """
-
-    name: str
-    values: Any
-    what: str
-    declared: tuple[Any, ...] | None = None
-    dtype: str = ""
-
-    @property
-    def present(self) -> Any:
-        """The values that are there."""
-        missing = np.isnan(self.values) if self.what != "text" else np.array([v is None for v in self.values], bool)
-        return self.values[~missing]
 
 
 _LEVEL = Constraint(lambda v: isinstance(v, str | int | float | bool), "text or a number")
@@ -196,7 +177,7 @@ def _numbers(series: Any) -> FloatArray:
 
 def _from_objects(name: str, values: list[Any], declared: Any = None, dtype: str = "") -> RawColumn:
     """A column of Python values: booleans or numbers where all of them are, else text."""
-    values = [None if _is_missing(value) else value for value in values]
+    values = [value if type(value) is str else None if _is_missing(value) else value for value in values]
     present = [value for value in values if value is not None]
     if declared is None and present and all(isinstance(value, bool | np.bool_) for value in present):
         return RawColumn(name, _floats(values), "boolean", (False, True), dtype)
@@ -228,14 +209,23 @@ def _is_nan(value: Any) -> bool:
 def choose_columns(
     raw: Sequence[RawColumn], wanted: Any, size_factor: Any = None, frame: str = "", weight: FloatArray | None = None
 ) -> Columns:
-    """Kinds of all columns: as ``wanted`` says, else by :func:`automatic_kind`."""
-    names = [column.name for column in raw]
+    """Kinds of all columns of a table: as ``wanted`` says, else by :func:`automatic_kind`."""
+    found = choose_kinds([summarize(each, weight) for each in raw], wanted, size_factor, frame)
+    for each, column in zip(raw, found, strict=True):
+        if not column.levels:
+            _refuse_numbers(each.name, each.values, each.what, column.kind)
+    return found
+
+
+def choose_kinds(columns: Sequence[ColumnSummary], wanted: Any, size_factor: Any = None, frame: str = "") -> Columns:
+    """The same by what was found of each column."""
+    names = [column.name for column in columns]
     given = {"auto": {}}.get(wanted) if isinstance(wanted, str) else {_place(k, names): v for k, v in wanted.items()}
     if given is None:
-        given = dict.fromkeys(range(len(raw)), wanted)
+        given = dict.fromkeys(range(len(columns)), wanted)
     if size_factor is not None:
         given[_place(size_factor, names)] = SIZE_FACTOR
-    return Columns(tuple(_as_column(column, given.get(j), weight) for j, column in enumerate(raw)), frame)
+    return Columns(tuple(_as_column(column, given.get(j)) for j, column in enumerate(columns)), frame)
 
 
 def _place(key: Any, names: Sequence[str]) -> int:
@@ -251,100 +241,100 @@ def _place(key: Any, names: Sequence[str]) -> int:
     return int(key) % len(names)
 
 
-def _as_column(raw: RawColumn, wanted: str | None, weight: FloatArray | None) -> Column:
-    present = raw.present
-    if not len(present):
-        raise InvalidDataError(f"column {raw.name!r} holds no value in any row; drop it")
-    if raw.what != "text" and not np.isfinite(present).all():
-        raise InvalidDataError(f"column {raw.name!r} contains infinity (inf); mark what is not known as missing")
-    kind, why = (wanted, "as asked for") if wanted else automatic_kind(raw, weight)
-    whole = raw.what in {"integer", "boolean"}
-    levels: tuple[Any, ...] = ()
-    if kind in KINDS and KINDS[kind].levels:
-        levels = _levels(raw, kind)
-    else:
-        _refuse_numbers(raw.name, raw.values, raw.what, kind)
-    return Column(raw.name, kind, levels, why, raw.dtype, whole)
+def _as_column(found: ColumnSummary, wanted: str | None) -> Column:
+    if not found.n:
+        raise InvalidDataError(f"column {found.name!r} holds no value in any row; drop it")
+    if found.what != "text" and math.isinf(max(found.high, -found.low)):
+        raise InvalidDataError(f"column {found.name!r} contains infinity (inf); mark what is not known as missing")
+    kind, why = (wanted, "as asked for") if wanted else automatic_kind(found)
+    levels = _levels(found, kind) if kind in KINDS and KINDS[kind].levels else ()
+    return Column(found.name, kind, levels, why, found.dtype, found.what in {"integer", "boolean"})
 
 
-def automatic_kind(raw: RawColumn, weight: FloatArray | None = None) -> tuple[str, str]:
+def automatic_kind(found: ColumnSummary) -> tuple[str, str]:
     """The kind of a column by its type and values, with the reason.
 
     Booleans and columns of two levels or whole numbers are Bernoulli, as are floats of nothing but 0 and 1; text and
     categories are categorical; whole numbers from 0 up are counts, Poisson or, where their variance is
     over 1.5 times their mean, negative binomial; all other numbers are Gaussian.
     """
-    present = raw.present
-    if raw.what == "boolean":
+    if found.what == "boolean":
         return "bernoulli", "true or false"
-    if raw.what == "text":
-        return _kind_of_text(raw)
-    distinct = np.unique(present)
-    if raw.what == "float":
-        if len(distinct) == 2 and (distinct == [0.0, 1.0]).all():
+    if found.what == "text":
+        return _kind_of_text(found)
+    if found.what == "float":
+        if found.distinct is not None and found.distinct.tolist() == [0.0, 1.0]:
             return "bernoulli", "0 and 1 only"
         return "gaussian", "numbers"
-    if len(distinct) == 2:
+    if found.distinct is not None and len(found.distinct) == 2:
         return "bernoulli", "two whole numbers only"
-    _refuse_row_numbers(raw, distinct)
-    if distinct[0] != 0.0:
+    _refuse_row_numbers(found)
+    if found.low != 0.0:
         return "gaussian", "whole numbers that do not start at 0"
-    counted = None if weight is None else weight[~np.isnan(raw.values)]
-    mean = np.average(present, weights=counted)
-    variance = np.average(np.square(present - mean), weights=counted)
+    assert found.moments is not None
+    mean, variance = float(found.moments.mean[0]), float(found.moments.variance[0])
     if variance > _OVERDISPERSED * mean:
         return "negative_binomial", f"whole numbers from 0 up, variance {variance / mean:.3g} times the mean"
     return "poisson", "whole numbers from 0 up"
 
 
-def _refuse_row_numbers(raw: RawColumn, distinct: FloatArray) -> None:
+def _refuse_row_numbers(found: ColumnSummary) -> None:
     """Raise an error for whole numbers that run from 0 or 1 up, each of them once."""
-    n = len(raw.present)
-    if len(distinct) == n > _FEW_IDS and distinct[0] in {0.0, 1.0} and distinct[-1] - distinct[0] == n - 1:
+    if found.n > _FEW_IDS and found.low in {0.0, 1.0} and found.looks_numbered:
         raise InvalidDataError(
             Message(
-                f"column {raw.name!r} holds the numbers {distinct[0]:.0f} to {distinct[-1]:.0f}, each once: it looks "
+                f"column {found.name!r} holds the numbers {found.low:.0f} to {found.high:.0f}, each once: it looks "
                 "like numbers of rows.",
                 "drop it",
-                Advice("columns", {raw.name: "gaussian"}, "say {}"),
+                Advice("columns", {found.name: "gaussian"}, "say {}"),
             )
         )
 
 
-def _kind_of_text(raw: RawColumn) -> tuple[str, str]:
-    present = raw.present.tolist()
-    n, distinct = len(present), len(set(present))
-    if (distinct == n > 2 or distinct > max(_FEW_IDS, n / 2)) and not raw.declared:
+def _kind_of_text(found: ColumnSummary) -> tuple[str, str]:
+    n, distinct = found.n, math.inf if found.distinct is None else len(found.distinct)
+    if (distinct == n > 2 or distinct > max(_FEW_IDS, n / 2)) and not found.declared:
         raise InvalidDataError(
             Message(
-                f"column {raw.name!r} has {distinct} different values in {n} rows, such as {present[0]!r}: it looks "
-                "like names of rows rather than levels.",
+                f"column {found.name!r} has {_number_of(found)} different values in {n} rows, such as "
+                f"{found.first!r}: it looks like names of rows rather than levels.",
                 "drop it",
-                Advice("columns", {raw.name: "categorical"}, "say {}"),
+                Advice("columns", {found.name: "categorical"}, "say {}"),
             )
         )
-    n_levels = len(raw.declared) if raw.declared else distinct
+    n_levels = len(found.declared) if found.declared else int(distinct)
     return ("bernoulli", "two levels") if n_levels == 2 else ("categorical", f"{n_levels} level{'s' * (n_levels > 1)}")
 
 
-def _levels(raw: RawColumn, kind: str) -> tuple[Any, ...]:
+def _number_of(found: ColumnSummary) -> str:
+    """How many different values there are, in words."""
+    return f"more than {found.most:.0f}" if found.distinct is None else str(len(found.distinct))
+
+
+def _levels(found: ColumnSummary, kind: str) -> tuple[Any, ...]:
     """The levels of a column: those its type declares, else those that occur, in order."""
-    if raw.declared:
-        levels = tuple(raw.declared)
+    if found.declared:
+        levels = tuple(found.declared)
+    elif found.distinct is None:
+        raise InvalidDataError(
+            f"column {found.name!r} has {_number_of(found)} different values, which are too many for levels; drop it, "
+            "or join values that are rare"
+        )
     else:
-        found = raw.present.tolist()
-        whole = raw.what == "integer"
-        distinct = {int(value) for value in found} if whole else set(found)
-        levels = tuple(sorted(distinct, key=lambda value: (type(value).__name__, value)))
-        if kind == "bernoulli" and raw.what != "text" and set(levels) <= {0, 1}:
+        whole = found.what == "integer"
+        distinct = found.distinct if found.what == "text" else found.distinct.tolist()
+        levels = tuple(
+            sorted(map(int, distinct) if whole else distinct, key=lambda value: (type(value).__name__, value))
+        )
+        if kind == "bernoulli" and found.what != "text" and set(levels) <= {0, 1}:
             levels = (0, 1) if whole else (0.0, 1.0)
     odd = next((level for level in levels if not isinstance(level, str | bool | int | float)), None)
     if odd is not None:
-        raise InvalidDataError(f"column {raw.name!r} has the level {odd!r}, which is neither text nor a number")
+        raise InvalidDataError(f"column {found.name!r} has the level {odd!r}, which is neither text nor a number")
     if kind == "bernoulli" and len(levels) > 2:
         raise InvalidDataError(
-            f"column {raw.name!r} has {len(levels)} levels ({join_names(levels, _SHOWN)}), but a bernoulli column has "
-            "two; call it 'categorical'"
+            f"column {found.name!r} has {len(levels)} levels ({join_names(levels, _SHOWN)}), but a bernoulli column "
+            "has two; call it 'categorical'"
         )
     return levels
 
@@ -352,36 +342,41 @@ def _levels(raw: RawColumn, kind: str) -> tuple[Any, ...]:
 # ---------------------------------------------------------------------------------------------- encoding
 
 
-def encode(raw: RawColumn, column: Column, unseen: str) -> FloatArray:
-    """(n,) numbers of a column, levels by their place among the levels; NaN where a cell is missing."""
+def encode(raw: RawColumn, column: Column, unseen: str, of: str = "") -> FloatArray:
+    """(n,) numbers of a column, levels by their place among the levels; NaN where a cell is missing.
+
+    ``of`` says to errors what rows are counted in.
+    """
     if not len(raw.present) and column.kind != SIZE_FACTOR:  # of what type is a column of nothing?
         return np.full(len(raw.values), np.nan)
     if not column.levels:
-        _refuse_numbers(column.name, raw.values, raw.what, column.kind)
+        _refuse_numbers(column.name, raw.values, raw.what, column.kind, of)
         return np.asarray(raw.values, dtype=np.float64)
     place: dict[Any, float] = {level: float(i) for i, level in enumerate(column.levels)}
     place[None] = np.nan
-    values = [None if _is_missing(value) else value for value in raw.values.tolist()]
+    values = raw.values.tolist()
+    if raw.what != "text":
+        values = [None if _is_missing(value) else value for value in values]
     codes = np.array([place.get(value, -1.0) for value in values])
     strange = codes < 0
     if strange.any() and unseen == "error":
         row = int(np.argmax(strange))
         raise InvalidDataError(
             Message(
-                f"column {column.name!r} holds the level {values[row]!r} in row {row}, which the model has not seen; "
-                f"it knows {join_names(column.levels, _SHOWN)}.",
+                f"column {column.name!r} holds the level {values[row]!r} in row {row}{of}, which the model has not "
+                f"seen; it knows {join_names(column.levels, _SHOWN)}.",
                 Advice("unseen", "missing", "set {} to treat such cells as missing"),
             )
         )
     return np.where(strange, np.nan, codes)
 
 
-def _refuse_numbers(name: str, values: Any, what: str, kind: str) -> None:
+def _refuse_numbers(name: str, values: Any, what: str, kind: str, of: str = "") -> None:
     """Raise an error for a column whose values its kind cannot have."""
     if what == "text":
         row = next((i for i, value in enumerate(values) if value is not None), 0)
         raise InvalidDataError(
-            f"column {name!r} holds text, such as {values[row]!r} in row {row}, but was to be {kind}; it can be "
+            f"column {name!r} holds text, such as {values[row]!r} in row {row}{of}, but was to be {kind}; it can be "
             "'categorical' or 'bernoulli'"
         )
     present = ~np.isnan(values)
@@ -395,4 +390,4 @@ def _refuse_numbers(name: str, values: Any, what: str, kind: str) -> None:
         return
     if bad.any():
         row = int(np.argmax(bad))
-        raise InvalidDataError(f"column {name!r} holds {values[row]:g} in row {row}, but {needed}")
+        raise InvalidDataError(f"column {name!r} holds {values[row]:g} in row {row}{of}, but {needed}")

@@ -337,6 +337,7 @@ class MixedGTM(MixedTables):
             "spread": self._spread,
             "attributes": mixed_attributes,
             "folds": mixed_folds,
+            "row_steps": (self._about_numbers_alone,),
             "basis_steps": (),  # numbers of levels are no distances
             "model_steps": (self._inform_noise,),
             "start_steps": (link_start,),
@@ -361,12 +362,20 @@ class MixedGTM(MixedTables):
             found[g] = table_mean(table[:, g], weight, gaps and has_gaps(table[:, g]))
         return found
 
+    def _about_numbers_alone(self, rows: Rows) -> Rows:
+        """Rows less the mean of Gaussian columns alone, whoever took off what."""
+        offset, g = np.zeros(rows.n_columns), self.columns_.layout.columns("gaussian")
+        offset[g] = rows.offset[g]
+        return replace(rows, offset=offset)
+
     def _spread(self, rows: Rows) -> ColumnSpread:
         """How far the Gaussian columns of rows spread."""
         g = self.columns_.layout.columns("gaussian")
         if not len(g):
             return ColumnSpread(1.0, np.empty(0), np.empty(0))
-        return column_spread(replace(rows, table=rows.table[:, g], offset=rows.offset[g]), self.noise_floor)
+        variances = None if rows.variances is None else rows.variances[g]
+        numbers = replace(rows.sample, table=rows.table[:, g], offset=rows.offset[g], variances=variances)
+        return column_spread(numbers, self.noise_floor)
 
     def _inform_noise(self, model: gtm.GTMModel, rows: Rows) -> gtm.GTMModel:
         """The model with what its noise takes from the rows."""

@@ -8,6 +8,7 @@ targets of the weights.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,10 +53,17 @@ class Averages(NamedTuple):
         return np.sqrt(np.maximum(self.square / self.seen - np.square(self.mean), 0.0))
 
 
-def averages(noise: MixedNoise, rows: Rows) -> Averages:
-    """Sums over all rows, block by block."""
+@dataclass(frozen=True)
+class _AveragesOf:
+    """Averages of a portion of rows; it can be sent to where the rows are."""
 
-    def of_block(part: slice) -> Averages:
+    noise: MixedNoise
+
+    def __call__(self, rows: Rows) -> Averages:
+        return sum_blocks(partial(self._of_block, rows), rows.slices)
+
+    def _of_block(self, rows: Rows, part: slice) -> Averages:
+        noise = self.noise
         loaded, weight = noise.load(rows.block(part)), rows.block_weight(part)
         seen = loaded.seen[:, noise.layout.source]
         encoded, values = _encoded(noise, loaded), loaded.values.astype(np.float64)
@@ -63,7 +71,10 @@ def averages(noise: MixedNoise, rows: Rows) -> Averages:
         every = seen, encoded, np.square(encoded), values, np.square(values), loaded.exposure
         return Averages(*(ones @ each.astype(np.float64) for each in every))
 
-    return sum_blocks(of_block, rows.slices)
+
+def averages(noise: MixedNoise, rows: Rows) -> Averages:
+    """Sums over all rows, portion by portion and block by block."""
+    return rows.sum_portions(_AveragesOf(noise))
 
 
 def inform_noise(noise: MixedNoise, rows: Rows, *, totals: bool) -> MixedNoise:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import narwhals.stable.v1 as nw
@@ -11,18 +10,22 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prinfold._typing import FloatArray
+from prinfold.base.block_surveys import refuse_beside
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
 from prinfold.gtm.fitting import FEWEST_ROWS
 from prinfold.gtm.latent_grid_model import LatentGridModel
+from prinfold.gtm.mixed.block_columns import encoded_blocks, summarize_blocks
 from prinfold.gtm.mixed.column_frames import as_frame, decode, fill_frame
 from prinfold.gtm.mixed.column_kinds import (
     Columns,
-    RawColumn,
     choose_columns,
+    choose_kinds,
     encode,
     library_of,
     read_columns,
 )
+from prinfold.gtm.recipe import Recipe, TrainingJob
+from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, dense
 from prinfold.validation.failures import may_have_gaps
 from prinfold.validation.refusals import refuse_containers, refuse_dates
@@ -34,6 +37,7 @@ class MixedTables(LatentGridModel):
 
     _accept_missing: ClassVar[bool] = True
     _accept_frames: ClassVar[bool] = True
+    _takes_blocks: ClassVar[bool] = True
     columns: Any
     size_factors: Any
     unseen: str
@@ -43,16 +47,33 @@ class MixedTables(LatentGridModel):
         checked = check_mixed(self, X, reset=True, min_rows=FEWEST_ROWS)
         weight = check_weight(sample_weight, np.empty((checked.shape[0], 1)))
         kept, raw = rows_with_weight(weight, min_rows=FEWEST_ROWS), read_columns(checked)
-        if kept is None or weight is None:
-            self.columns_ = self._choose_columns(raw, library_of(checked), weight)
-        else:  # what has no weight is not looked at, and levels that only such rows have are none
-            some = [each._replace(values=each.values[kept]) for each in raw]
-            self.columns_ = self._choose_columns(some, library_of(checked), weight[kept])
+        some = raw
+        if kept is not None and weight is not None:
+            # What has no weight is not looked at, and levels that only such rows have are none.
+            some, weight = [each._replace(values=each.values[kept]) for each in raw], weight[kept]
+        chosen = choose_columns(some, self.columns, self._factor_column, library_of(checked), weight)
+        self.columns_ = self._with_use_of_factors(chosen)
         return self._encode_table(checked, raw, "missing", fitting=True)
 
-    def _choose_columns(self, raw: Sequence[RawColumn], library: str, weight: FloatArray | None) -> Columns:
-        named = None if self.size_factors in (None, "auto") else self.size_factors
-        columns = choose_columns(raw, self.columns, named, library, weight)
+    def _assemble_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> tuple[Recipe, TrainingJob]:
+        """A first pass tells what the columns are; those after it read numbers that stand for them."""
+        self._refuse_errors(errors)
+        refuse_beside(sample_weight)
+        found = summarize_blocks(blocks)
+        chosen = choose_kinds(found.columns, self.columns, self._factor_column, found.frame)
+        self.columns_ = self._with_use_of_factors(chosen)
+        return super()._assemble_blocks(encoded_blocks(blocks, self.columns_, "missing"), sample_weight, errors)
+
+    def _coded(self, blocks: Blocks) -> Blocks:
+        return encoded_blocks(blocks, self.columns_, self.unseen)
+
+    @property
+    def _factor_column(self) -> Any:
+        return None if self.size_factors in (None, "auto") else self.size_factors
+
+    def _with_use_of_factors(self, columns: Columns) -> Columns:
+        """The columns, if size factors are of use to them."""
+        named = self._factor_column
         n_counted = len(columns.layout.counted)
         if self.size_factors is not None and n_counted < 1 + (named is None):
             raise InvalidParameterError(
@@ -136,6 +157,11 @@ class MixedTables(LatentGridModel):
             found[:, part] = cells == np.arange(layout.widths[j]) if has_level else cells[:, : layout.widths[j]]
             found[np.isnan(table[:, j]), part] = np.nan
         return found
+
+    def _some_row(self) -> Any:
+        """A row that the model may be asked about, in a table like that of the fit."""
+        found: Any = self
+        return found.sample(1, random_state=0)
 
     def _like_training_table(self, codes: FloatArray, *, whole: bool = False) -> Any:
         """Rows of numbers as a table like that of the fit."""

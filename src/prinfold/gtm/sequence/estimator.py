@@ -9,19 +9,23 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from prinfold._typing import FloatArray, RandomState
+from prinfold.base.block_surveys import refuse_beside
 from prinfold.base.callbacks import fit_method
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import Advice, InvalidParameterError, Message, percent, quantity
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, positive
-from prinfold.gtm.fitting import FEWEST_ROWS, assemble, given_places, initial_parameters, noise_attributes
+from prinfold.gtm.block_input import refuse_arrays_beside
+from prinfold.gtm.fitting import FEWEST_ROWS, assemble, given_places, initial_parameters, make_job, noise_attributes
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.recipe import Recipe, TrainingJob
 from prinfold.gtm.sequence.model import SequenceModel, SequenceRows, in_sequences
 from prinfold.gtm.sequence.node_steps import moves_on
+from prinfold.gtm.sequence.sequence_blocks import stream_of_sequences, survey_sequences
 from prinfold.gtm.sequence.sequence_input import (
     Arranged,
     arrange,
+    column_of_names,
     refuse_empty_sequences,
     seen_weight,
     sequence_weight,
@@ -31,10 +35,12 @@ from prinfold.gtm.sequence.starts import TRIED_STEPS, slow_start
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, SharedRule, TransitionRule, shared_steps
 from prinfold.gtm.sequence.verbs import SequenceVerbs
 from prinfold.gtm.warnings import Check
+from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows
+from prinfold.validation.dask_verbs import is_dask
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_empty_columns
-from prinfold.validation.settings import Constraint, check_parameters, integer, nothing, one_of, real
+from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, nothing, one_of, real
 from prinfold.validation.tables import check_errors, forget, has_gaps
 
 _WARN_SHARE_OF_JUMPS = 0.5
@@ -241,16 +247,18 @@ class GTMSequence(SequenceVerbs):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+        X : array-like of shape (n, D), list of such, array of shape (S, T, D), Blocks or Dask frame
             Rows, one sequence after another; or a table for each sequence. Cells that are missing are NaN, and so is
-            a whole row at a step of which nothing is known.
+            a whole row at a step of which nothing is known. :class:`~prinfold.Blocks` are read once for each
+            iteration, whole sequences at a time; partitions of a Dask frame must hold whole ones.
         y : ignored
         sample_weight : array-like of shape (S,), default=None
             Weights of the sequences; a weight of 2 is the same as the sequence given twice.
         {lengths}
         groups : array-like of shape (n,) or str, default=None
             In place of lengths, the names of the sequences that rows belong to, or the column of X that has them. A
-            sequence takes its rows in the order in which they come, whatever lies between.
+            sequence takes its rows in the order in which they come, whatever lies between. With Blocks and Dask frames
+            the name or number of a column; there the rows of a sequence follow each other.
         {errors.added}
 
         Returns
@@ -258,6 +266,10 @@ class GTMSequence(SequenceVerbs):
         self
         """
         check_parameters(self, self._constraints)
+        if isinstance(X, Blocks) or is_dask(X):
+            blocks = X if isinstance(X, Blocks) else Blocks(X)
+            self._fit_blocks_of_sequences(blocks, column_of_names(lengths, groups), sample_weight, errors)
+            return self
         given = arrange(X, lengths, groups)
         if given.plain and self.initial != "learned":
             super().fit(X, y, sample_weight, errors=errors)
@@ -282,6 +294,22 @@ class GTMSequence(SequenceVerbs):
         job = assemble(recipe, table, of_rows, known)
         self._refuse_shares(job)
         self._train_and_warn(recipe, job._replace(rows=in_sequences(job.rows, cuts)))
+
+    @fit_method
+    def _fit_blocks_of_sequences(self, blocks: Blocks, group: Any, sample_weight: Any, errors: Any) -> None:
+        forget(self)
+        refuse_beside(sample_weight)
+        refuse_arrays_beside(self.init, errors)
+        rng = lambda: as_generator(self.random_state).spawn(1)[0]  # noqa: E731
+        found = survey_sequences(blocks, group, rng, accept_missing=self._accept_missing, min_rows=FEWEST_ROWS)
+        names = found.survey.blocks.names
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        recipe = self._recipe()
+        latent = recipe.latent(found.survey.found.total)
+        job = make_job(recipe, latent, stream_of_sequences(found, recipe.numbers_per_node * latent.n_nodes))
+        self._refuse_shares(job)
+        self._train_and_warn(recipe, job)
 
     def fit_transform(
         self,
@@ -326,16 +354,17 @@ class GTMSequence(SequenceVerbs):
 
     def _begin(self, recipe: Recipe, job: TrainingJob) -> Parameters:
         """First parameters by name; of slow directions and what the GTM begins with, the better after a few steps."""
+        rows = job.rows.sample
         init = self.init if isinstance(self.init, str) else None
         if init == "slow":
-            return initial_parameters(self._slow_recipe(recipe, job.rows), job)
-        if init != "auto" or self.transitions == "uniform" or not _has_steps(job.rows):
+            return initial_parameters(self._slow_recipe(recipe, rows), job)
+        if init != "auto" or self.transitions == "uniform" or not _has_steps(rows):
             return initial_parameters(recipe, job)  # rows do not tell of each other
         tried = []
-        for each in (self._slow_recipe(recipe, job.rows), recipe):
-            state = job.model.begin(job.rows, initial_parameters(each, job))
+        for each in (self._slow_recipe(recipe, rows), recipe):
+            state = job.model.begin(rows, initial_parameters(each, job))
             for _ in range(TRIED_STEPS):
-                state = job.model.step(job.rows, state, self.relaxation)
+                state = job.model.step(rows, state, self.relaxation)
             tried.append(state)
         best: Parameters = max(tried, key=lambda state: job.model.measure(state)["objective"]).parameters
         return best

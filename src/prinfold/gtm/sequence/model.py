@@ -113,7 +113,14 @@ def stand_alone(rows: Rows, chain: Chain) -> bool:
 
 
 def e_step(model: SequenceModel, rows: Rows, parameters: Any, chain: Chain, hint: Hint) -> tuple[Any, Visits, Hint]:
-    """The sums over all sequences that an M-step needs, of rows and of steps. No posterior of all rows ever exists."""
+    """The sums over all sequences that an M-step needs, of rows and of steps. No posterior of all rows ever exists.
+
+    Sequences that come in portions are gone after each.
+    """
+    if not rows.at_hand:
+        plain = SequenceModel(model.surface, model.noise, model.penalty, model.recipe)
+        total = rows.sum_portions(_PortionSums(plain, parameters, chain))
+        return total.statistics, total.visits, hint.without_rows()
     if stand_alone(rows, chain) and not model.recipe.learn_initial:  # else it counts where sequences begin
         statistics, hint = gtm.e_step(model, rows, parameters, hint)
         return statistics, Visits(np.zeros(len(chain.local)), 0.0, np.zeros(len(chain.initial))), hint
@@ -121,6 +128,18 @@ def e_step(model: SequenceModel, rows: Rows, parameters: Any, chain: Chain, hint
     n_nodes = len(chain.initial)
     found = sum_through(make, parts, [(part.stop - part.start) * n_nodes for part in parts])
     return found.statistics, found.visits, hint
+
+
+@dataclass(frozen=True)
+class _PortionSums:
+    """The sums of a portion of sequences under given parameters; it can be sent to where they are."""
+
+    model: SequenceModel
+    parameters: Any
+    chain: Chain
+
+    def __call__(self, rows: Rows) -> _SequenceSums:
+        return _SequenceSums(*e_step(self.model, rows, self.parameters, self.chain, Hint())[:2])
 
 
 def log_likelihood(model: SequenceModel, rows: Rows, parameters: Any) -> FloatArray:

@@ -11,7 +11,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, warn_caller
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, warn_caller
 from prinfold.validation.tables import check_weight, has_gaps
 
 
@@ -105,6 +105,16 @@ def arrange(X: Any, lengths: Any = None, groups: Any = None) -> Arranged:
     if lengths is not None:
         raise InvalidDataError("lengths and groups say the same; give one of them")
     return Arranged(*_split_off_column(X, groups)) if isinstance(groups, str) else Arranged(X, names=groups)
+
+
+def column_of_names(lengths: Any, groups: Any) -> str | int:
+    """The column that names the sequences of a source whose rows are never all here."""
+    if lengths is not None or not isinstance(groups, str | int) or isinstance(groups, bool):
+        raise InvalidParameterError(
+            "with Blocks and Dask frames groups is the name or number of the column that names the sequence of each "
+            "row, and lengths are not given"
+        )
+    return groups
 
 
 def check_lengths(lengths: Any, n_rows: int) -> IntArray:

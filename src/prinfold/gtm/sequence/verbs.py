@@ -16,11 +16,21 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.sequence import model as gtm_sequence
 from prinfold.gtm.sequence.model import SequenceModel, SequenceRows, in_sequences
-from prinfold.gtm.sequence.sequence_input import Arranged, Order, Paths, arrange, warn_about_empty_steps
+from prinfold.gtm.sequence.sequence_blocks import mean_over_sequences
+from prinfold.gtm.sequence.sequence_input import (
+    Arranged,
+    Order,
+    Paths,
+    arrange,
+    column_of_names,
+    warn_about_empty_steps,
+)
 from prinfold.gtm.sequence.transitions import Chain
 from prinfold.gtm.weight_posterior import WeightPosterior
+from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows
 from prinfold.validation.memory import check_draws
+from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import as_generator, integer
 from prinfold.validation.tables import check_errors, gives_frames
@@ -157,6 +167,9 @@ class SequenceVerbs(GTM):
         -------
         float
         """
+        if isinstance(X, Blocks):
+            check_is_fitted(self)
+            return mean_over_sequences(self, X, column_of_names(lengths, groups), self._log_likelihood)
         found = self.score_samples(X, lengths=lengths, groups=groups, errors=errors)
         return float(np.mean(np.concatenate(found) if isinstance(found, list) else found, dtype=np.float64))
 
@@ -401,6 +414,16 @@ class SequenceVerbs(GTM):
         known, order = check_errors(given.stacked(errors), table, self), given.order(table.shape[0])
         rows = self._rows(order.sorted(table), order.sorted(known))
         return rows if given.plain else in_sequences(rows, order.cuts), order
+
+    def _log_likelihood(self, rows: Rows) -> FloatArray:
+        model = cast(SequenceModel, self._model_for(rows, self._model))
+        return gtm_sequence.log_likelihood(model, rows, self._parameters())
+
+    def _some_row(self) -> Any:
+        """A row that the model may be asked about."""
+        names = getattr(self, "feature_names_in_", None)
+        row = np.zeros((1, self.n_features_in_))
+        return row if names is None else NamedBlock.of(row, tuple(map(str, names)))
 
     def _weight_posterior(self, X: Any, hessian: str, sample_weight: Any, errors: Any) -> WeightPosterior:
         if X is not None:

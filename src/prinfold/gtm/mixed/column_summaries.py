@@ -1,0 +1,144 @@
+"""What decides on the kind of a column, found of all rows at once or block by block: summaries of blocks add up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidDataError
+from prinfold.rows.streams import StreamMoments, moments_of
+
+
+class RawColumn(NamedTuple):
+    """A column as it came: ``values`` are float64 with NaN, or objects with None, where cells are missing.
+
+    ``what`` is "boolean", "integer", "float" or "text"; ``declared`` are the levels that its type names, if any;
+    ``dtype`` is the name of that type in a frame.
+    """
+
+    name: str
+    values: Any
+    what: str
+    declared: tuple[Any, ...] | None = None
+    dtype: str = ""
+
+    @property
+    def there(self) -> Any:
+        """(n,) which values are there."""
+        return ~np.isnan(self.values) if self.what != "text" else np.array([v is not None for v in self.values], bool)
+
+    @property
+    def present(self) -> Any:
+        """The values that are there."""
+        return self.values[self.there]
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """What the cells of a column hold: ``n`` of them, the ``first``, and the different ones.
+
+    ``distinct`` are a sorted array of numbers or a set of anything else; None where there are more than ``most``. Of
+    numbers ``moments`` are weighted, ``low`` and ``high`` are
+    the extremes.
+    """
+
+    name: str
+    what: str
+    declared: tuple[Any, ...] | None
+    dtype: str
+    n: int
+    first: Any
+    distinct: Any
+    most: float
+    low: float = math.inf
+    high: float = -math.inf
+    moments: StreamMoments | None = None
+
+    def __add__(self, other: ColumnSummary) -> ColumnSummary:
+        if not other.n or not self.n:  # of what type is a column of nothing?
+            filled = self if self.n else other
+            return replace(filled, declared=_joined(self.declared, other.declared) if filled.declared else None)
+        of_type = self if self.what == other.what else self._as_float_with(other)
+        both = None if self.distinct is None or other.distinct is None else _union(self.distinct, other.distinct)
+        return replace(
+            of_type,
+            declared=_joined(self.declared, other.declared),
+            n=self.n + other.n,
+            first=self.first,
+            distinct=both if both is not None and len(both) <= self.most else None,
+            low=min(self.low, other.low),
+            high=max(self.high, other.high),
+            moments=None if self.moments is None or other.moments is None else self.moments + other.moments,
+        )
+
+    def _as_float_with(self, other: ColumnSummary) -> ColumnSummary:
+        """Whole numbers in one block and others in the next are numbers."""
+        if {self.what, other.what} != {"integer", "float"}:
+            raise InvalidDataError(
+                f"column {self.name!r} is {self.what} in one block, such as {self.first!r}, and {other.what} in "
+                f"another, such as {other.first!r}; give all blocks of a source the same types"
+            )
+        return self if self.what == "float" else other
+
+    @property
+    def looks_numbered(self) -> bool:
+        """Whether values run from the lowest in steps of one, each once; of more than ``most`` by their mean square."""
+        if self.high - self.low != self.n - 1:
+            return False
+        if self.distinct is not None:
+            return len(self.distinct) == self.n
+        even, found = (self.n**2 - 1) / 12, self.moments
+        middle = 0.5 * (self.low + self.high)
+        return found is not None and bool(
+            abs(float(found.mean[0]) - middle) < 1e-9 * self.n and abs(float(found.variance[0]) / even - 1) < 1e-9
+        )
+
+
+def _union(one: Any, other: Any) -> Any:
+    return one | other if isinstance(one, frozenset) else np.union1d(one, other)
+
+
+def _joined(one: tuple[Any, ...] | None, other: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """Levels that types name, in the order in which blocks name them."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one if one == other else tuple(dict.fromkeys((*one, *other)))
+
+
+def summarize(raw: RawColumn, weight: FloatArray | None = None, most: float = math.inf) -> ColumnSummary:
+    """The summary of a column, or of some rows of it, with at most so many different values kept."""
+    there = raw.there
+    present = raw.values[there]
+    distinct = np.unique(present) if raw.what != "text" else frozenset(present.tolist())
+    first = next(iter(present[:1].tolist()), None)
+    kept = distinct if len(distinct) <= most else None
+    found = ColumnSummary(raw.name, raw.what, raw.declared, raw.dtype, len(present), first, kept, most)
+    if raw.what == "text" or not len(present):
+        return found
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused later
+        moments = moments_of(present[:, None], None if weight is None else weight[there])
+    return replace(found, low=float(present.min()), high=float(present.max()), moments=moments)
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """Summaries of the columns of some rows, and the library of the frame that these came in."""
+
+    columns: tuple[ColumnSummary, ...]
+    frame: str
+
+    def __add__(self, other: TableSummary) -> TableSummary:
+        return replace(self, columns=tuple(a + b for a, b in zip(self.columns, other.columns, strict=True)))
+
+
+def summarize_all(raw: Iterable[RawColumn], frame: str, weight: FloatArray | None, most: float) -> TableSummary:
+    """Summaries of all columns; rows without weight are not looked at."""
+    if weight is not None and not (weight > 0).all():
+        kept = weight > 0
+        raw, weight = (each._replace(values=each.values[kept]) for each in raw), weight[kept]
+    return TableSummary(tuple(summarize(each, weight, most) for each in raw), frame)
