@@ -170,8 +170,10 @@ def sweep(
         rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
         n, k = len(rows), len(nodes)
         local, weight = gathered[: k * C].reshape(k, C), weights[: n * k].reshape(n, k)
-        gather(loading, nodes, local)
-        weigh_group(rows, local, sound, weight, total, log_sum[cuts[g] : cuts[g + 1]])
+        if k < len(loading):
+            gather(loading, nodes, local)
+        some = local if k < len(loading) else loading
+        weigh_group(rows, some, sound, weight, total, log_sum[cuts[g] : cuts[g + 1]])
         for i in range(n):
             factor = share[cuts[g] + i] / total[i]
             for c in range(C):

@@ -59,6 +59,9 @@ _MOST_BATCHES, _MOST_BATCH_ROWS = 256, 8192
 """A call for each batch is made by the interpreter, for which threads wait: of many rows there are as many batches as
 a large machine has work for, and of very many rows as many as do not fill its caches."""
 
+_DENSE_PAIRS, _FEWEST_DENSE_ROWS = 2**18, 128
+"""Responsibilities of a group with every node, which fit into a core's cache, and the fewest rows of one."""
+
 _SCATTER_LEFT_OUT = 0.005
 _MOST_AXES = 16
 """Axes within which the nodes lie but for this share of their scatter; more of them would not tighten a bound."""
@@ -188,6 +191,18 @@ def whole(rows: Rows) -> list[Part]:
     return [Part(part, None) for part in rows.slices]
 
 
+def whole_sums(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
+    """Every row with every node for a pass of sums, compiled where that pays."""
+    large = rows.n_rows * len(nodes.centers) >= _COMPILE_ONCE_FROM
+    return _dense(nodes, rows, large and _sums_at_once(noise))
+
+
+def whole_once(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
+    """Every row with every node for a single pass that asks for weights, compiled where that pays."""
+    large = rows.n_rows * len(nodes.centers) >= _COMPILE_ONCE_FROM
+    return _dense(nodes, rows, large and noise.capabilities.compiled_weights is not None)
+
+
 def plan(
     surface: BasisMap,
     noise: AnyNoise,
@@ -205,19 +220,19 @@ def plan(
     n_pairs = rows.n_rows * surface.latent.n_nodes
     bound = _bound_for(noise, rows, n_pairs)
     if bound is None:
-        return whole(rows), hint
-    large = n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER
+        return (whole_sums(noise, nodes, rows) if sweeps else whole(rows)), hint
+    large = n_pairs >= _COMPILE_ONCE_FROM or (n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER)
     compiled = sweeps and large and noise.capabilities.compiled is not None
     groups = hint.groups
     if hint.age & (hint.age - 1) == 0:  # zero or a power of two
         groups = make_groups(surface, rows, weights, compiled)
     after = Hint(groups, hint.age + 1)
     if groups is None:
-        return _dense(noise, nodes, rows, compiled), after
+        return _dense(nodes, rows, compiled and _sums_at_once(noise)), after
     near = near_nodes(bound, nodes, groups)
     if np.diff(groups.starts) @ np.diff(near.cuts) > _USEFUL_SHARE * n_pairs:
         # Dense for now; not even a bound is computed again before the groups are renewed.
-        return _dense(noise, nodes, rows, compiled), Hint(None, hint.age + 1)
+        return _dense(nodes, rows, compiled and _sums_at_once(noise)), Hint(None, hint.age + 1)
     return RowBatches(groups, near) if groups.fine else _parts(groups, near), after
 
 
@@ -233,10 +248,8 @@ def plan_once(
     n_nodes = surface.latent.n_nodes
     n_pairs = rows.n_rows * n_nodes
     bound = _bound_for(noise, rows, n_pairs)
-    if bound is None or n_nodes < _NODES_ONCE:
-        return whole(rows)
-    if _share_of_nodes(bound, nodes, rows) > _PROMISING_SHARE:
-        return whole(rows)
+    if bound is None or n_nodes < _NODES_ONCE or _share_of_nodes(bound, nodes, rows) > _PROMISING_SHARE:
+        return whole_once(noise, nodes, rows)
     compiled = noise.capabilities.compiled_weights is not None and n_pairs >= _COMPILE_ONCE_FROM
     return plan(surface, noise, nodes, rows, weights, Hint(None, _SWEEP_AFTER if compiled else 0), compiled)[0]
 
@@ -250,18 +263,27 @@ def _share_of_nodes(bound: Bound, nodes: AnyNodes, rows: Rows) -> float:
     return float((~(found <= np.log(LOST / found.shape[1]))).mean())
 
 
-def _dense(noise: AnyNoise, nodes: AnyNodes, rows: Rows, compiled: bool) -> Sequence[Part | RowBatch]:
-    """Every row with every node, compiled where the noise gains by that."""
+def _sums_at_once(noise: AnyNoise) -> bool:
+    """Whether the noise gains by compiled sums over every node too."""
     sums = noise.capabilities.compiled
-    if not compiled or sums is None or not sums.dense:
+    return sums is not None and sums.dense
+
+
+def _dense(nodes: AnyNodes, rows: Rows, compiled: bool) -> Sequence[Part | RowBatch]:
+    """Every row with every node; compiled in groups whose responsibilities stay in a core's cache."""
+    if not compiled:
         return whole(rows)
-    every = np.arange(len(nodes.centers))
-    cuts = np.array([0, len(every)])
-    sizes = [part.stop - part.start for part in rows.slices]
-    return [
-        RowBatch(part, np.array([0, n]), every, cuts, n * len(every))
-        for part, n in zip(rows.slices, sizes, strict=True)
-    ]
+    n_nodes, known = len(nodes.centers), dict[int, tuple[IntArray, IntArray, IntArray]]()
+    at_once = max(_FEWEST_DENSE_ROWS, _DENSE_PAIRS // n_nodes)
+    batches = []
+    for part in rows.slices:
+        n = part.stop - part.start
+        if n not in known:
+            cuts = np.append(np.arange(0, n, at_once), n)
+            near = np.tile(np.arange(n_nodes), len(cuts) - 1)
+            known[n] = cuts, near, np.arange(len(cuts)) * n_nodes
+        batches.append(RowBatch(part, *known[n], n * n_nodes))
+    return batches
 
 
 def grouped(

@@ -196,6 +196,13 @@ def as_rows(
     return Rows(table, zero, weight, block_rows, gaps, errors)
 
 
+def some_of(chosen: Selection, part: slice) -> Selection:
+    """Some of the rows that were chosen."""
+    if isinstance(chosen, slice):
+        return slice(chosen.start + part.start, chosen.start + part.stop)
+    return chosen[part]
+
+
 def choose_rows(rows: Rows, chosen: IntArray) -> Rows:
     """Some of the rows, by number."""
     weight, errors = (None if each is None else each[chosen] for each in (rows.weight, rows.errors))

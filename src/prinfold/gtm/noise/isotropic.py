@@ -14,11 +14,13 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.node_bounds import Balls, rise_bounds
+from prinfold.gtm.noise.isotropic_places import LoadedNodes, points_of_cells
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import (
     NO_FLOOR,
     Capabilities,
     CompiledPass,
+    CompiledPlaces,
     Groups,
     GroupWeights,
     IndependentCells,
@@ -46,6 +48,7 @@ class IsotropicNodes(NamedTuple):
     log p(t | node) that differs between nodes. ``leveled`` is the same in the unit of the fastest exponential, and
     ``centers`` (K, D) are the y themselves. In single precision the β of either is off, which would be felt in the same
     way by all rows far from the origin; ``excess`` is by how much that of ``loading`` and that of ``leveled`` are.
+    ``transposed`` holds ``loading`` node by node, once that was asked for.
     """
 
     loading: FloatArray
@@ -54,6 +57,7 @@ class IsotropicNodes(NamedTuple):
     precision: float
     log_normalizer: float
     excess: tuple[float, float]
+    transposed: list[FloatArray]
 
     @property
     def n_layers(self) -> int:
@@ -99,8 +103,10 @@ class IsotropicNodes(NamedTuple):
         return self.precision * rise_bounds(self.centers, balls, least / self.precision)
 
     def by_node(self) -> FloatArray:
-        """(K, D + 2) ``loading`` as compiled code reads it, one node after another."""
-        return np.ascontiguousarray(self.loading.T)
+        """(K, D + 2) ``loading`` as compiled code reads it, one node after another; made once, if at all."""
+        if not self.transposed:
+            self.transposed.append(np.ascontiguousarray(self.loading.T))
+        return self.transposed[0]
 
     def group_weights(self) -> GroupWeights[FloatArray]:
         """Weights of many groups, one matrix after another, their sums and log Σ p(t | node), (n,) each; compiled."""
@@ -119,19 +125,23 @@ class IsotropicNodes(NamedTuple):
 
     def pairs(self, per_cell: int) -> PairedLogDensity[FloatArray] | None:
         """(P, M) β t·y − ½β‖y‖² of each pair of a row and a cell, in double precision; None for many columns."""
-        n_points, n_columns = self.centers.shape
-        if n_columns > _MOST_PAIRED:
+        if self.centers.shape[1] > _MOST_PAIRED:
             return None
-        found = np.empty((n_points, n_columns + 1))
-        np.multiply(self.centers, self.precision, out=found[:, :-1])
-        found[:, -1] = -0.5 * np.einsum("kd,kd->k", found[:, :-1], self.centers)
-        points = found.reshape(-1, per_cell, n_columns + 1)
+        points = self.points(per_cell)
 
         def log_density(loaded: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
             rows = loaded[:, 1:].astype(np.float64, copy=False)
             return np.asarray(np.einsum("pd,pmd->pm", rows[row], points[cell]))
 
         return log_density
+
+    def points(self, per_cell: int) -> FloatArray:
+        """(K, M, D + 1) β y and −½β‖y‖² of the points of each cell."""
+        return points_of_cells(self.centers, self.precision, per_cell)
+
+    def places(self) -> LoadedNodes:
+        """Places of many groups of rows, compiled."""
+        return LoadedNodes(self.by_node())
 
 
 class SweptNodes(NamedTuple):
@@ -205,7 +215,8 @@ def _load_compiled(rows: Rows, chosen: IntArray) -> FloatArray:
 
 
 _SCALED = ScaledLogDensity(IsotropicNodes.scaled_log_density, _exponential)
-_COMPILED = CompiledPass(IsotropicNodes.empty_sums)
+_COMPILED = CompiledPass(IsotropicNodes.empty_sums, dense=True)
+_PLACES = CompiledPlaces(IsotropicNodes.places, IsotropicNodes.points)
 _Kind: TypeAlias = Capabilities[Parameters, FloatArray, IsotropicNodes, Statistics]
 
 
@@ -225,6 +236,7 @@ class IsotropicNoise:
             scaled=_SCALED,
             compiled=_COMPILED,
             compiled_weights=IsotropicNodes.group_weights,
+            places=_PLACES,
             load_chosen=_load_compiled,
             pairs=IsotropicNodes.pairs,
             cells=IndependentCells(),
@@ -266,7 +278,7 @@ class IsotropicNoise:
         leveled: FloatArray = loading if per_e == 1.0 else (full * per_e).astype(dtype, copy=False)
         excess = float(loading[0, 0]) - beta, float(leveled[0, 0]) / per_e - beta
         log_normalizer = 0.5 * n_columns * (np.log(beta / (2 * np.pi)) - 1.0)
-        return IsotropicNodes(loading, leveled, centers, beta, float(log_normalizer), excess)
+        return IsotropicNodes(loading, leveled, centers, beta, float(log_normalizer), excess, [])
 
     def m_step(self, surface: BasisMap, sums: Statistics, penalty: Penalty, parameters: Parameters) -> Parameters:
         """New weights (3.15), then the new noise with those weights (3.12).
