@@ -7,14 +7,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from prinfold import GTM
 from prinfold.gtm import lattice_refinement as refinement
 from prinfold.gtm import model as gtm
 from prinfold.gtm import node_selection as pruning
+from prinfold.gtm._node_bounds_jit import measure_balls, nearest_anchors
 from prinfold.gtm.lattice_refinement import EveryPoint, Refinement, refinement_of
+from prinfold.gtm.node_bounds import ROUNDING, split_radii
 from prinfold.gtm.node_selection import Hint
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -134,3 +136,24 @@ def test_a_planned_pass_takes_a_fixed_number_of_calls_for_each_batch(monkeypatch
     (few, before), (many, after) = found
     assert many >= 2 * few - 1
     assert (after - before) / (many - few) <= 200
+
+
+@pytest.mark.parametrize("q", [0, 2])
+def test_middles_radii_and_nearest_anchors_are_those_of_the_definition(q):
+    rng = np.random.default_rng(0)
+    block, cuts = rng.standard_normal((60, 5)) + 3.0, np.array([0, 1, 20, 60])
+    frame = np.linalg.qr(rng.standard_normal((5, 5)))[0][:, :q].copy()
+    middle = np.add.reduceat(block, cuts[:-1], axis=0) / np.diff(cuts)[:, None]
+    delta = block - np.repeat(middle, np.diff(cuts), axis=0)
+    wanted = middle, split_radii(delta, cuts[:-1], frame), delta @ frame / 2.0
+    found = np.empty((3, 5)), np.empty((3, 3)), np.empty((60, q), dtype=np.float32)
+    measure_balls(block.copy(), cuts, frame, ROUNDING, 2.0, *found)
+    for one, other in zip(found, wanted, strict=True):
+        assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+    anchors = rng.standard_normal((70, 5)) + 3.0
+    apart = np.square(block[:, None] - anchors).sum(axis=2)
+    label, distance = np.empty(60, dtype=np.int32), np.empty(60, dtype=np.float32)
+    nearest_anchors(block, anchors, 0.5 * np.square(anchors).sum(axis=1), label, distance)
+    assert_array_equal(label, apart.argmin(axis=1))
+    assert_allclose(distance, apart.min(axis=1), rtol=1e-5)

@@ -16,7 +16,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.gtm._e_step_jit import gather, weigh_group
 from prinfold.numerics._compiled import compiled, exp64, longest
 
-_RUN = 16
+_RUN = 32
 """Weights that are compared together; few runs hold one that matters."""
 
 _FARTHEST = 58.0

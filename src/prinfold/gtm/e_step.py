@@ -14,7 +14,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.gtm.node_selection import Part, RowBatch
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Groups, GroupWeights, Posterior
 from prinfold.gtm.softmax import leveled_weights, relative_weights
-from prinfold.rows.rows import Rows, Selection, some_of
+from prinfold.rows.rows import Rows, Selection, numbers_of, some_of
 
 Take = Callable[[Selection, Any, Posterior, IntArray | None, Any], None]
 """Takes some rows, as they are and as loaded, their posterior, the nodes it is about or None for all, and all nodes."""
@@ -44,8 +44,7 @@ class Pass:
     def _load_batch(self, chosen: Selection) -> Any:
         """The same as ``load``; by compiled code where there is some, which other threads need not wait for."""
         if self.can.load_chosen is not None and self.rows.plain:
-            every = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
-            return self.can.load_chosen(self.rows, every)
+            return self.can.load_chosen(self.rows, numbers_of(chosen))
         return self.load(chosen)
 
     def posterior(self, part: Part) -> tuple[Any, Posterior]:
@@ -97,12 +96,19 @@ class Summer(Pass):
 
     def add(self, part: Part | RowBatch) -> None:
         if isinstance(part, RowBatch):
-            assert self.compiled is not None
-            loaded, weight = self._load_batch(part.rows), self.rows.block_weight(part.rows)
-            self.compiled.add_groups(loaded, weight, (part.cuts, part.near, part.near_cuts))
+            self._add_groups(part.rows, (part.cuts, part.near, part.near_cuts))
             return
         loaded, posterior = self.posterior(part)
         self.sums.add(loaded, self.rows.block_weight(part.rows), posterior, part.near)
+
+    def _add_groups(self, chosen: Selection, groups: Groups) -> None:
+        assert self.can.compiled is not None
+        assert self.compiled is not None
+        add_rows = self.can.compiled.add_rows
+        if add_rows is not None and self.rows.plain:
+            add_rows(self.compiled, self.rows, numbers_of(chosen), groups)
+            return
+        self.compiled.add_groups(self._load_batch(chosen), self.rows.block_weight(chosen), groups)
 
     def take_sum(self) -> AnyStatistics:
         found: AnyStatistics = self.sums.statistics()

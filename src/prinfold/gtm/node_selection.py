@@ -22,7 +22,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.node_bounds import Balls, leading_axes, split_radii
+from prinfold.gtm.node_bounds import ROUNDING, Balls, leading_axes, split_radii
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise
 from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block
 
@@ -52,6 +52,9 @@ _ROWS_PER_GROUP = {False: 32, True: 80}
 
 _BOUNDS_AT_ONCE = 2**16
 """A chunk of bounds that stays in a core's cache."""
+
+_FEWEST_BOUNDED, _CHUNKS_OF_BOUNDS = 36, 32
+"""Groups of a chunk at least, and chunks that are enough for many threads: each is a few dozen calls."""
 
 _MOST_ROWS = 512
 _ROWS_PER_BATCH = 1024
@@ -326,6 +329,11 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
 
     def one_block(part: slice) -> None:
         block = rows.block(part).astype(np.float64, copy=False)
+        if fine:
+            from prinfold.gtm._node_bounds_jit import nearest_anchors  # compiled, as the sweep that follows will be
+
+            nearest_anchors(block, anchors, half_square, label[part], distance[part])
+            return
         closeness = block @ anchors.T - half_square
         label[part] = closeness.argmax(axis=1)
         with np.errstate(over="ignore"):  # the farthest may well be infinitely far
@@ -342,13 +350,16 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
     def some_groups(part: slice) -> None:
         cuts = starts[part.start : part.stop + 1]
         block = rows.block(order[cuts[0] : cuts[-1]]).astype(np.float64, copy=False)
+        if seen is not None:
+            from prinfold.gtm._node_bounds_jit import measure_balls
+
+            found = center[part], radii[:, part], seen[cuts[0] : cuts[-1]]
+            measure_balls(block, cuts - cuts[0], frame, ROUNDING, unit, *found)
+            return
         sizes, begin = np.diff(cuts), cuts[:-1] - cuts[0]
         center[part] = np.add.reduceat(block, begin, axis=0) / sizes[:, None]
         delta = block - np.repeat(center[part], sizes, axis=0)
-        radii[:, part], within = split_radii(delta, begin, frame)
-        if seen is not None:
-            with np.errstate(over="ignore"):  # rows too far away for single precision are known by their radius
-                seen[cuts[0] : cuts[-1]] = within / unit
+        radii[:, part] = split_radii(delta, begin, frame)
 
     for_each_block(some_groups, _runs(starts))
     return RowGroups(order, starts, Balls(center, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
@@ -361,7 +372,7 @@ def near_nodes(bound: Bound, nodes: AnyNodes, groups: RowGroups) -> Near:
     log(LOST / K) each, or bounds whose exponentials sum to less than LOST, so that they hold less than LOST
     together, and the log-likelihood loses less than −log(1 − LOST) of it.
     """
-    at_once = max(1, _BOUNDS_AT_ONCE // len(nodes.centers))
+    at_once = max(1, min(_BOUNDS_AT_ONCE // len(nodes.centers), max(_FEWEST_BOUNDED, len(groups) // _CHUNKS_OF_BOUNDS)))
     chunks = [slice(i, min(i + at_once, len(groups))) for i in range(0, len(groups), at_once)]
     found: dict[int, tuple[IntArray, IntArray]] = {}
     negligible = float(np.log(LOST / (2 * len(nodes.centers))))  # left out whatever the others are

@@ -6,7 +6,7 @@ The noise of the GTM as it was proposed, and the fastest: see :mod:`prinfold.gtm
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, log
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,6 +38,10 @@ from prinfold.rows.rows import Rows
 
 _MOST_PAIRED = 24
 """Columns up to which rows and their own points are multiplied pair by pair; wider rows gain by whole products."""
+
+
+_NO_WEIGHTS = np.empty(0)
+"""Of rows that all count once."""
 
 
 class IsotropicNodes(NamedTuple):
@@ -84,8 +88,7 @@ class IsotropicNodes(NamedTuple):
         return np.asarray(self.log_normalizer + 0.5 * self.excess[1] * _row_squares(loaded))
 
     def empty_sums(self) -> IsotropicSums:
-        n_nodes, n_columns = self.centers.shape
-        return IsotropicSums(self, np.zeros((n_columns + 1, n_nodes)))
+        return IsotropicSums(self)
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
         centers = self.centers[node]
@@ -153,10 +156,13 @@ class SweptNodes(NamedTuple):
 
 @dataclass
 class IsotropicSums:
-    """Sums under way: ``products`` (D + 1, K) holds TᵀR with G in its last row, the order in which BLAS is fastest."""
+    """Sums under way: ``products`` (D + 1, K) holds TᵀR with G in its last row, the order in which BLAS is fastest.
+
+    Either kind of sums is begun when it is first added to: there are as many as a pass has leaves.
+    """
 
     nodes: IsotropicNodes
-    products: FloatArray
+    products: FloatArray | None = None
     swept: SweptNodes | None = None
     square: float = 0.0
     log_likelihood: float = 0.0
@@ -176,29 +182,52 @@ class IsotropicSums:
             self.square += float(weight @ square)
             self.log_likelihood += float(weight @ posterior.log_likelihood)
             self.total += float(weight.sum())
+        if self.products is None:
+            self.products = np.zeros((loaded.shape[1] - 1, len(self.nodes.centers)))
         product = (loaded[:, 1:] * share[:, None]).T @ posterior.relative
         self.products[:, slice(None) if near is None else near] += largest * product.astype(np.float64, copy=False)
+
+    def add_rows(self, rows: Rows, chosen: IntArray, groups: Groups) -> None:
+        """Many groups of rows of a plain table, from the table itself: all in one compiled call."""
+        from prinfold.gtm._e_step_jit import sweep_table  # loads numba, which small jobs never need
+
+        nodes, weight = self.nodes, rows.block_weight(chosen)
+        largest = 1.0 if weight is None else largest_weight(weight)
+        share = _NO_WEIGHTS if weight is None else weight / largest
+        given = (rows.table, chosen, rows.offset, share, *groups, largest, sound_sums(rows.table.dtype))
+        square, log_sum = sweep_table(*given, *self._swept_nodes())
+        total = float(len(chosen) if weight is None else weight.sum())
+        self.square += largest * square
+        self.log_likelihood += largest * (log_sum + 0.5 * nodes.excess[0] * square)
+        self.log_likelihood += total * (nodes.log_normalizer - log(len(nodes.centers)))
+        self.total += total
+
+    def _swept_nodes(self) -> SweptNodes:
+        if self.swept is None:
+            self.swept = SweptNodes(self.nodes.by_node(), np.zeros(self.nodes.loading.T.shape))
+        return self.swept
 
     def add_groups(self, loaded: FloatArray, weight: FloatArray | None, groups: Groups) -> None:
         """Log densities, weights and sums of many groups of rows, compiled. ``loaded`` is written over."""
         from prinfold.gtm._e_step_jit import sweep  # loads numba, which small jobs never need
 
         nodes = self.nodes
-        if self.swept is None:
-            self.swept = SweptNodes(nodes.by_node(), np.zeros(nodes.loading.T.shape))
         ones = np.ones(len(loaded)) if weight is None else weight
         largest, log_sum = largest_weight(ones), np.empty(len(loaded))
         square = float(ones @ _row_squares(loaded))
         self.square += square
-        sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *self.swept, log_sum)
+        sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *self._swept_nodes(), log_sum)
         self.log_likelihood += float(ones @ (log_sum + (nodes.log_normalizer - np.log(len(nodes.centers)))))
         self.log_likelihood += 0.5 * nodes.excess[0] * square
         self.total += float(ones.sum())
 
     def statistics(self) -> Statistics:
-        products = self.products if self.swept is None else self.products + self.swept.products[:, 1:].T
-        moment, mass = products[:-1].T, products[-1]
-        return Statistics(mass.copy(), np.ascontiguousarray(moment), self.square, self.log_likelihood, self.total)
+        n_nodes, n_columns = self.nodes.centers.shape
+        sums = np.zeros((n_nodes, n_columns + 1)) if self.swept is None else self.swept.products[:, 1:]
+        if self.products is not None:
+            sums = sums + self.products.T
+        mass, moment = sums[:, -1].copy(), np.ascontiguousarray(sums[:, :-1])
+        return Statistics(mass, moment, self.square, self.log_likelihood, self.total)
 
 
 def _exponential(dtype: Any) -> Exponential:
@@ -215,7 +244,7 @@ def _load_compiled(rows: Rows, chosen: IntArray) -> FloatArray:
 
 
 _SCALED = ScaledLogDensity(IsotropicNodes.scaled_log_density, _exponential)
-_COMPILED = CompiledPass(IsotropicNodes.empty_sums, dense=True)
+_COMPILED = CompiledPass(IsotropicNodes.empty_sums, IsotropicSums.add_rows, dense=True)
 _PLACES = CompiledPlaces(IsotropicNodes.places, IsotropicNodes.points)
 _Kind: TypeAlias = Capabilities[Parameters, FloatArray, IsotropicNodes, Statistics]
 

@@ -232,9 +232,13 @@ class CompiledSums(Sums[B_contra, S_co], Protocol):
 
 @dataclass(frozen=True)
 class CompiledPass(Generic[B, N, S]):
-    """A compiled E-step: sums of no rows, and whether passes with every node for every row gain by it too."""
+    """A compiled E-step: sums of no rows, and whether passes with every node for every row gain by it too.
+
+    ``add_rows`` adds groups of rows to such sums straight from a table that is plain.
+    """
 
     empty_sums: Callable[[N], CompiledSums[B, S]]
+    add_rows: Callable[[Any, Rows, IntArray, Groups], None] | None = None
     dense: bool = False
 
 
