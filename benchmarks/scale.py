@@ -6,12 +6,15 @@ Every job runs on one thread and on several, in turns, in one process. The yards
 no EM iteration does without, cut into blocks and shared out among threads as passes are. On a machine that others use
 only the ratio of a job's gain to that of the products says something. A first table says which share of each job is
 outside of passes over the rows, by processor time on one thread: that part gains nothing from any number of cores, and
-the share does not depend on what else the machine does. ``--turns 0`` leaves it at that.
+the share does not depend on what else the machine does. A second one counts the calls of the interpreter, each of which
+other threads may have to wait for: what a job calls for each row is to become less where rows become more.
+``--turns 0`` leaves it at these two.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -139,8 +142,32 @@ def serial_shares(jobs: dict[str, Callable[[], object]], n_threads: int) -> None
     print_table("processor time outside of passes that threads share, on one thread", heads, found)
 
 
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions the interpreter calls on one thread, its own and compiled ones."""
+    found = 0
+
+    def count(frame: Any, event: str, arg: Any) -> None:
+        nonlocal found
+        found += event in ("call", "c_call")
+
+    with threadpool_limits(1):
+        before = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            work()
+        finally:
+            sys.setprofile(before)
+    return found
+
+
+def interpreter_calls(jobs: dict[str, Callable[[], object]], n_rows: int) -> None:
+    """Print how many calls each job takes, and how many for a thousand rows."""
+    found = [(name, calls, 1000 * calls / n_rows) for name, work in jobs.items() for calls in [calls_of(work)]]
+    print_table("calls of the interpreter, on one thread", ("", "calls", "for 1000 rows"), found)
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=20)
@@ -151,6 +178,7 @@ def main() -> None:
     X = sheet(options.rows, options.columns)
     jobs = jobs_of(X)
     serial_shares(jobs, options.threads)
+    interpreter_calls(jobs, len(X))
     if options.turns:
         gains(X, jobs, options.threads, options.turns)
 

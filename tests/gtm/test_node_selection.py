@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from prinfold import GTM, PPS
 from prinfold.exceptions import InvalidParameterError
-from prinfold.gtm import _e_step_jit
+from prinfold.gtm import _e_step_jit, _pieces_jit
 from prinfold.gtm import model as gtm
 from prinfold.gtm import node_selection as pruning
 from prinfold.gtm import posterior as posteriors
@@ -227,13 +227,15 @@ def test_every_verb_is_the_dense_one(monkeypatch, always, verb, dtype, compiled)
     X[:3] += np.array([[3.0], [30.0], [1e4]], dtype=dtype)  # far from every node, where sums of weights underflow
     model = trained(X[3:])
     groups = []
-    weigh_groups = _e_step_jit.weigh_groups
-    monkeypatch.setattr(_e_step_jit, "weigh_groups", lambda *args: groups.append(args[1]) or weigh_groups(*args))
+    for module, name in ((_e_step_jit, "weigh_groups"), (_pieces_jit, "cells_that_matter")):
+        plain = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, plain=plain: groups.append(args[1]) or plain(*args))
     for name in ("_SWEEP_FROM", "_COMPILE_ONCE_FROM"):
         monkeypatch.setattr(pruning, name, 0 if compiled else 10**15)
     planned = getattr(model, verb)(X)
     assert bool(groups) == compiled
-    monkeypatch.setattr(pruning, "_PLAN_FROM", 10**15)
+    for name in ("_PLAN_FROM", "_COMPILE_ONCE_FROM"):
+        monkeypatch.setattr(pruning, name, 10**15)
     dense = getattr(model, verb)(X)
     rtol = 1e-7 if dtype is np.float64 else 1e-5
     assert_allclose(planned, dense, rtol=rtol, atol=1e-6 if dtype is np.float64 else 2e-2)
@@ -246,7 +248,8 @@ def test_sparse_weights_of_a_plan_are_the_dense_ones(monkeypatch, always, compil
     monkeypatch.setattr(pruning, "_SWEEP_FROM", 0 if compiled else 10**15)
     monkeypatch.setattr(pruning, "_COMPILE_ONCE_FROM", 0 if compiled else 10**15)
     planned = model.responsibilities(X, threshold=1e-6).toarray()
-    monkeypatch.setattr(pruning, "_PLAN_FROM", 10**15)
+    for name in ("_PLAN_FROM", "_COMPILE_ONCE_FROM"):
+        monkeypatch.setattr(pruning, name, 10**15)
     assert_allclose(planned, model.responsibilities(X, threshold=1e-6).toarray(), atol=1e-6)
 
 

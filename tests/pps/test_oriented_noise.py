@@ -213,7 +213,7 @@ def test_a_compiled_dense_pass_is_the_plain_one(monkeypatch, crossed, weighted, 
     weight = np.random.default_rng(0).integers(0, 4, len(X)).astype(float) if weighted else None
     rows = as_rows(X, model.offset_, weight, width=64, block_rows=100)
     nodes = wanted.noise.at_nodes(wanted.surface, p, dtype)
-    batches = pruning._dense(wanted.noise, nodes, rows, True)
+    batches = pruning._dense(nodes, rows, True)
     assert isinstance(batches[0], pruning.RowBatch)
     far = posteriors.log_likelihood(wanted, rows, p)[3] - nodes.constant
     assert far < -1000

@@ -133,13 +133,48 @@ def _centered_row(row: Any, offset: Any, into: Any) -> Any:
     return centered
 
 
-@compiled
-def load_chosen(table: FloatArray, chosen: IntArray, offset: FloatArray, loaded: FloatArray) -> None:
-    """(n, D + 2) −½‖t‖², t and 1 of some rows t of a table, less its offset: without the interpreter's lock."""
+def _load_rows(table: FloatArray, chosen: IntArray, offset: FloatArray, loaded: FloatArray) -> None:
     last = loaded.shape[1] - 1
     for i in range(len(chosen)):
         loaded[i, 0] = -0.5 * _centered(table[chosen[i]], offset, loaded[i][1:last])
         loaded[i, last] = 1.0
+
+
+load_rows = register_jitable(_load_rows)
+
+
+@compiled
+def load_chosen(table: FloatArray, chosen: IntArray, offset: FloatArray, loaded: FloatArray) -> None:
+    """(n, D + 2) −½‖t‖², t and 1 of some rows t of a table, less its offset: without the interpreter's lock."""
+    load_rows(table, chosen, offset, loaded)
+
+
+def _sweep_group(
+    rows: FloatArray,
+    share: FloatArray,
+    nodes: IntArray,
+    scale: float,
+    sound: tuple[float, float],
+    loading: FloatArray,
+    room: tuple[FloatArray, FloatArray, FloatArray],
+    products: FloatArray,
+    log_sum: FloatArray,
+) -> None:
+    """Add one group, as :func:`sweep` does; ``share`` may be empty, for rows that all count once."""
+    (n, C), k = rows.shape, len(nodes)
+    local, weight, total = room[0][: k * C].reshape(k, C), room[1][: n * k].reshape(n, k), room[2]
+    if k < len(loading):
+        gather(loading, nodes, local)
+    weigh_group(rows, local if k < len(loading) else loading, sound, weight, total, log_sum)
+    for i in range(n):
+        factor = (share[i] if len(share) else 1.0) / total[i]
+        for c in range(C):
+            rows[i, c] *= factor
+    np.dot(weight.T, rows, local)
+    scatter(local, nodes, scale, products)
+
+
+sweep_group = register_jitable(_sweep_group)
 
 
 @compiled
@@ -162,22 +197,46 @@ def sweep(
     ``loading`` (K, C) is the same for all components. ``products`` (K, C) gains scale Σ share · r · loaded, and
     ``log_sum`` (n,) is set to the log of each row's sum of weights. A sum that is not ``sound`` is computed anew.
     """
-    C = loaded.shape[1]
-    n_most, k_most = longest(cuts), longest(near_cuts)
-    gathered, weights = np.empty(k_most * C, loaded.dtype), np.empty(n_most * k_most, loaded.dtype)
-    total = np.empty(n_most)
+    C, n_most, k_most = loaded.shape[1], longest(cuts), longest(near_cuts)
+    room = np.empty(k_most * C, loaded.dtype), np.empty(n_most * k_most, loaded.dtype), np.empty(n_most)
     for g in range(len(cuts) - 1):
         rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
-        n, k = len(rows), len(nodes)
-        local, weight = gathered[: k * C].reshape(k, C), weights[: n * k].reshape(n, k)
-        gather(loading, nodes, local)
-        weigh_group(rows, local, sound, weight, total, log_sum[cuts[g] : cuts[g + 1]])
-        for i in range(n):
-            factor = share[cuts[g] + i] / total[i]
-            for c in range(C):
-                rows[i, c] *= factor
-        np.dot(weight.T, rows, local)
-        scatter(local, nodes, scale, products)
+        some, found = share[cuts[g] : cuts[g + 1]], log_sum[cuts[g] : cuts[g + 1]]
+        sweep_group(rows, some, nodes, scale, sound, loading, room, products, found)
+
+
+@compiled
+def sweep_table(
+    table: FloatArray,
+    chosen: IntArray,
+    offset: FloatArray,
+    share: FloatArray,
+    cuts: IntArray,
+    near: IntArray,
+    near_cuts: IntArray,
+    scale: float,
+    sound: tuple[float, float],
+    loading: FloatArray,
+    products: FloatArray,
+) -> tuple[float, float]:
+    """:func:`load_chosen` and :func:`sweep` in one, group by group, so that what is loaded stays in a core's cache.
+
+    ``share`` may be empty, for rows that all count once. Returned are Σ share · ‖t‖² and Σ share · log of the sums.
+    """
+    C, n_most, k_most = loading.shape[1], longest(cuts), longest(near_cuts)
+    room = np.empty(k_most * C, table.dtype), np.empty(n_most * k_most, table.dtype), np.empty(n_most)
+    loaded, log_sum = np.empty((n_most, C), table.dtype), np.empty(n_most)
+    square, found = 0.0, 0.0
+    for g in range(len(cuts) - 1):
+        rows, some = loaded[: cuts[g + 1] - cuts[g]], share[cuts[g] : cuts[g + 1]]
+        load_rows(table, chosen[cuts[g] : cuts[g + 1]], offset, rows)
+        for i in range(len(rows)):
+            square -= 2.0 * (some[i] if len(some) else 1.0) * np.float64(rows[i, 0])
+        nodes = near[near_cuts[g] : near_cuts[g + 1]]
+        sweep_group(rows, some, nodes, scale, sound, loading, room, products, log_sum)
+        for i in range(len(rows)):
+            found += (some[i] if len(some) else 1.0) * log_sum[i]
+    return square, found
 
 
 @compiled

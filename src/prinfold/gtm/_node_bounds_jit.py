@@ -6,11 +6,13 @@ This module imports numba: import it only where there is much to do.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
+from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.gtm._pieces_jit import heaviest
 from prinfold.numerics._compiled import compiled, longest
 
 _BINS = 64
@@ -27,7 +29,84 @@ def _bin_of(bound: float, lowest: float, width: float) -> int:
     return int(min(max(np.floor((bound - lowest) / width) + 1.0, 0.0), _BINS + 1.0))
 
 
-bin_of = register_jitable(_bin_of)
+def _larger(a: float, b: float) -> float:
+    """The larger of two, or whichever is no number."""
+    return a if a > b or math.isnan(a) else b
+
+
+bin_of, larger = register_jitable(_bin_of), register_jitable(_larger)
+
+
+def _square_of(row: FloatArray) -> float:
+    """‖row‖²."""
+    raise NotImplementedError
+
+
+@overload(_square_of, jit_options={"fastmath": {"reassoc", "contract"}})
+def _square_of_row(row: Any) -> Any:
+    def square_of(row: Any) -> Any:
+        total = 0.0
+        for c in range(len(row)):
+            total += row[c] * row[c]
+        return total
+
+    return square_of
+
+
+@compiled
+def nearest_anchors(
+    block: FloatArray, anchors: FloatArray, half_square: FloatArray, label: IntArray, distance: FloatArray
+) -> None:
+    """Which anchor (A, D) each row of a block is nearest to, and the square of how far it is from it."""
+    closeness = np.dot(block, anchors.T)
+    for i in range(len(block)):
+        row = closeness[i]
+        for a in range(len(row)):
+            row[a] -= half_square[a]
+        label[i] = heaviest(row)
+        distance[i] = _square_of(block[i]) - 2.0 * row[label[i]]
+
+
+@compiled
+def measure_balls(
+    block: FloatArray,
+    cuts: IntArray,
+    frame: FloatArray,
+    rounding: float,
+    unit: float,
+    center: FloatArray,
+    radii: FloatArray,
+    seen: FloatArray,
+) -> None:
+    """Middles (G, D) of groups of rows, and how far these reach: ``gtm.node_bounds.split_radii``, with what is seen.
+
+    Group g holds rows ``cuts[g]:cuts[g + 1]`` of a block, which are written over by their distances from its middle.
+    """
+    along = np.empty((longest(cuts), frame.shape[1]))
+    for g in range(len(cuts) - 1):
+        rows, middle, reach = block[cuts[g] : cuts[g + 1]], center[g], radii[:, g]
+        middle[:], reach[:] = 0.0, 0.0
+        for i in range(len(rows)):
+            for c in range(len(middle)):
+                middle[c] += rows[i, c]
+        for c in range(len(middle)):
+            middle[c] /= len(rows)
+        for i in range(len(rows)):
+            for c in range(len(middle)):
+                rows[i, c] -= middle[c]
+        within = along[: len(rows)]
+        if frame.shape[1]:
+            np.dot(rows, frame, within)
+        for i in range(len(rows)):
+            square, inside = _square_of(rows[i]), _square_of(within[i])
+            # What is no number has to stay one: it bounds nothing.
+            reach[0] = larger(square, reach[0])
+            reach[1] = larger(inside, reach[1])
+            reach[2] = larger(larger(square - inside, 0.0) + rounding * square, reach[2])
+            for q in range(len(within[i])):
+                seen[cuts[g] + i, q] = within[i, q] / unit
+        for j in range(3):
+            reach[j] = np.sqrt(reach[j])
 
 
 @compiled

@@ -6,18 +6,22 @@ from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.gtm.node_selection import Part, RowBatch
-from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, GroupWeights, Posterior
+from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Groups, GroupWeights, Posterior
 from prinfold.gtm.softmax import leveled_weights, relative_weights
-from prinfold.rows.rows import Rows, Selection
+from prinfold.rows.rows import Rows, Selection, numbers_of, some_of
 
 Take = Callable[[Selection, Any, Posterior, IntArray | None, Any], None]
 """Takes some rows, as they are and as loaded, their posterior, the nodes it is about or None for all, and all nodes."""
+
+
+TakeGroups = Callable[[Selection, Any, Groups, Any], None]
+"""Takes many groups of rows at once, as they are and as loaded, the nodes of each group, and all nodes."""
 
 
 class Pass:
@@ -39,8 +43,8 @@ class Pass:
 
     def _load_batch(self, chosen: Selection) -> Any:
         """The same as ``load``; by compiled code where there is some, which other threads need not wait for."""
-        if self.can.load_chosen is not None and self.rows.plain and not isinstance(chosen, slice):
-            return self.can.load_chosen(self.rows, chosen)
+        if self.can.load_chosen is not None and self.rows.plain:
+            return self.can.load_chosen(self.rows, numbers_of(chosen))
         return self.load(chosen)
 
     def posterior(self, part: Part) -> tuple[Any, Posterior]:
@@ -92,12 +96,19 @@ class Summer(Pass):
 
     def add(self, part: Part | RowBatch) -> None:
         if isinstance(part, RowBatch):
-            assert self.compiled is not None
-            loaded, weight = self._load_batch(part.rows), self.rows.block_weight(part.rows)
-            self.compiled.add_groups(loaded, weight, (part.cuts, part.near, part.near_cuts))
+            self._add_groups(part.rows, (part.cuts, part.near, part.near_cuts))
             return
         loaded, posterior = self.posterior(part)
         self.sums.add(loaded, self.rows.block_weight(part.rows), posterior, part.near)
+
+    def _add_groups(self, chosen: Selection, groups: Groups) -> None:
+        assert self.can.compiled is not None
+        assert self.compiled is not None
+        add_rows = self.can.compiled.add_rows
+        if add_rows is not None and self.rows.plain:
+            add_rows(self.compiled, self.rows, numbers_of(chosen), groups)
+            return
+        self.compiled.add_groups(self._load_batch(chosen), self.rows.block_weight(chosen), groups)
 
     def take_sum(self) -> AnyStatistics:
         found: AnyStatistics = self.sums.statistics()
@@ -106,11 +117,13 @@ class Summer(Pass):
 
 
 class Visitor(Pass):
-    """Hands over what it finds of each part."""
+    """Hands over what it finds of each part; of batches the rows alone, to those who take many groups at once."""
 
-    def __init__(self, noise: AnyNoise, rows: Rows, nodes: AnyNodes, take: Take) -> None:
+    def __init__(
+        self, noise: AnyNoise, rows: Rows, nodes: AnyNodes, take: Take, take_groups: TakeGroups | None = None
+    ) -> None:
         super().__init__(noise, rows, nodes)
-        self.take = take
+        self.take, self.take_groups = take, take_groups
 
     def add(self, part: Part | RowBatch) -> None:
         if isinstance(part, RowBatch):
@@ -126,10 +139,13 @@ class Visitor(Pass):
     def _hand_over(self, batch: RowBatch) -> None:
         """Group by group, of what was weighed together."""
         loaded, groups = self._load_batch(batch.rows), (batch.cuts, batch.near, batch.near_cuts)
+        if self.take_groups is not None:
+            self.take_groups(batch.rows, loaded, groups, self.nodes)
+            return
         weights, total, log_sum = self._group_weights(loaded, groups)
         log_likelihood, end = log_sum - np.log(len(self.nodes.centers)), 0
         for some, (a, b) in zip(pairwise(batch.cuts), pairwise(batch.near_cuts), strict=True):
             rows = slice(*some)
             begin, end = end, end + (rows.stop - rows.start) * (b - a)
             posterior = Posterior(weights[begin:end].reshape(-1, b - a), total[rows], log_likelihood[rows])
-            self.take(cast(IntArray, batch.rows)[rows], loaded[rows], posterior, batch.near[a:b], self.nodes)
+            self.take(some_of(batch.rows, rows), loaded[rows], posterior, batch.near[a:b], self.nodes)

@@ -32,13 +32,14 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.model import GTMModel, visit_each, visit_parts
-from prinfold.gtm.node_selection import whole
-from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, PairedLogDensity, Parameters, Posterior
+from prinfold.gtm.e_step import TakeGroups
+from prinfold.gtm.model import GTMModel, visit_parts
+from prinfold.gtm.node_selection import plan_once, whole_once
+from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, Groups, PairedLogDensity, Parameters, Posterior, require
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.latent.base import NO_RESULTANT
 from prinfold.latent.subdivision import EvenParts, Subdivision
-from prinfold.rows.rows import Rows, Selection, blas_on_one_thread, cut_for
+from prinfold.rows.rows import Rows, Selection, blas_on_one_thread, cut_for, shared_property
 
 _MOST_POINT_SPACING = 2.0
 """Noise deviations between neighbouring points: any wider and their mean would be felt to lie on one of them."""
@@ -92,6 +93,8 @@ class Pieces(NamedTuple):
     starts: IntArray
     cell: IntArray
     weight: FloatArray
+    compiled: bool = False
+    """Whether there are so many that compiled code is to add them up."""
 
     @property
     def row(self) -> IntArray:
@@ -100,11 +103,18 @@ class Pieces(NamedTuple):
 
     def mean(self, latent: Subdivision) -> FloatArray:
         """(n, Q) mean of each row: the embedded one, projected back; where that points nowhere, the mode."""
-        Z, resultant = latent.unembed(self._sums(np.einsum("pm,pme->pe", self.weight, latent.embedded[self.cell])))
+        Z, resultant = latent.unembed(self._embedded_mean(latent))
         lost = resultant < NO_RESULTANT
         if lost.any():
             Z[lost] = self.mode(latent)[lost]
         return Z
+
+    def _embedded_mean(self, latent: Subdivision) -> FloatArray:
+        if not self.compiled:
+            return self._sums(np.einsum("pm,pme->pe", self.weight, latent.embedded[self.cell]))
+        from prinfold.gtm._pieces_jit import sum_over_pieces  # loads numba, which small jobs never need
+
+        return sum_over_pieces(self.starts, self.cell, self.weight, latent.embedded)
 
     def mode(self, latent: Subdivision) -> FloatArray:
         """(n, Q) the point with the largest weight of each row."""
@@ -154,6 +164,12 @@ class Refinement:
     @cached_property
     def _points(self) -> dict[Any, tuple[AnyNodes, PairedLogDensity[Any] | None]]:
         return {}
+
+    @shared_property
+    def cell_points(self) -> FloatArray:
+        """What compiled code needs of the points, for noises that have such code; made once."""
+        places = require(self.noise.capabilities.places, self.noise, "place many groups of rows at once")
+        return places.points(self.noise.at_nodes(self.fine, self.points_parameters), self.latent.per_cell)
 
     @cached_property
     def least(self) -> FloatArray:
@@ -323,12 +339,26 @@ def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callabl
             again = refined.noise.load(block[part], None if errors is None else errors[part])
             take(_of(some, part), _weigh_pieces(refined, points, again, own, rows.table.dtype))
 
-    coarse = replace(model, surface=refined.coarse)
+    coarse, noise = replace(model, surface=refined.coarse), refined.noise
+    state = noise.at_nodes(refined.coarse, refined.parameters, rows.table.dtype.type)
     if np.quantile(refined.least, 1 - _QUANTILE) >= np.exp(-_PLANNED_NATS):
-        visit_each(coarse, rows, refined.parameters, refine)
-        return
-    state = refined.noise.at_nodes(refined.coarse, refined.parameters, rows.table.dtype.type)
-    visit_parts(coarse, rows, state, whole(rows), refine)
+        parts = plan_once(refined.coarse, noise, state, rows, refined.parameters.weights)
+    else:
+        parts = whole_once(noise, state, rows)
+    visit_parts(coarse, rows, state, parts, refine, _refine_groups(refined, take))
+
+
+def _refine_groups(refined: Refinement, take: Callable[[Selection, Pieces], None]) -> TakeGroups | None:
+    """The same of many groups at once, if the noise can; what it needs of the points is made when it is first used."""
+    can = refined.noise.capabilities.places
+    if can is None:
+        return None
+
+    def refine(some: Selection, loaded: Any, groups: Groups, nodes: AnyNodes) -> None:
+        found = can.of(nodes).pieces(loaded, groups, refined.least, refined.cell_points)
+        take(some, Pieces(*found, compiled=True))
+
+    return refine
 
 
 def _pairs_above_share(posterior: Posterior, least: FloatArray) -> tuple[IntArray, IntArray]:

@@ -17,13 +17,13 @@ import numpy as np
 
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.device_passes import device_pass
-from prinfold.gtm.e_step import Summer, Take, Visitor
-from prinfold.gtm.node_selection import Hint, Part, RowBatch, entries, plan, plan_once, whole
+from prinfold.gtm.e_step import Summer, Take, TakeGroups, Visitor
+from prinfold.gtm.node_selection import Hint, Part, RowBatch, entries, plan, plan_once, whole_sums
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Parameters
 from prinfold.gtm.penalties import Penalty
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
 
-ROWS_PER_SUM = 256
+ROWS_PER_SUM = 64
 """Rows with every node, or as many responsibilities, that have sums of their own: forming these must cost little."""
 
 _GROWTH = 1.1
@@ -61,9 +61,12 @@ class GTMModel:
         """State that training ends with; here every step has seen all rows."""
         return state
 
-    def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
-        """Hand all rows to ``take`` with what the posterior says of them; here each stands for itself."""
-        visit_each(self, rows, parameters, take)
+    def visit(self, rows: Rows, parameters: Any, take: Take, take_groups: TakeGroups | None = None) -> None:
+        """Hand all rows to ``take`` with what the posterior says of them; here each stands for itself.
+
+        Of many rows those that are planned together are handed to ``take_groups``, if there is one.
+        """
+        visit_each(self, rows, parameters, take, take_groups)
 
 
 class GTMState(NamedTuple):
@@ -184,7 +187,7 @@ def _planned_sums(
 def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> AnyStatistics:
     """The sums over all rows with every node: the dense E-step, to which the planned one is held."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
-    return sum_parts(model, rows, nodes, whole(rows))
+    return sum_parts(model, rows, nodes, whole_sums(model.noise, nodes, rows))
 
 
 def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch]) -> AnyStatistics:
@@ -196,18 +199,27 @@ def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part
 
 
 @blas_on_one_thread()
-def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) -> None:
+def visit_each(
+    model: GTMModel, rows: Rows, parameters: Parameters, take: Take, take_groups: TakeGroups | None = None
+) -> None:
     """Hand all rows to ``take``, some at a time and on several threads; each row stands for itself."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     there = device_pass(model.noise, rows, nodes)
     if there is None:
         parts = plan_once(model.surface, model.noise, nodes, rows, parameters.weights)
-        visit_parts(model, rows, nodes, parts, take)
+        visit_parts(model, rows, nodes, parts, take, take_groups)
     else:
         there.visit(take)
 
 
-def visit_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch], take: Take) -> None:
-    """Hand some parts to ``take``, on several threads."""
+def visit_parts(
+    model: GTMModel,
+    rows: Rows,
+    nodes: AnyNodes,
+    parts: Sequence[Part | RowBatch],
+    take: Take,
+    take_groups: TakeGroups | None = None,
+) -> None:
+    """Hand some parts to ``take``, on several threads, and batches to ``take_groups`` where that is given."""
     n_entries = int(np.sum(entries(parts, len(nodes.centers))))
-    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, n_entries)
+    work_through(lambda: Visitor(model.noise, rows, nodes, take, take_groups), parts, n_entries)

@@ -15,7 +15,7 @@ _TINY = 1e-30
 their lengths: rounding each number, each product and each sum by 6e-8 makes (16 + 3) times that. Where numbers are too
 small for single precision they are off by less than the second, in units of their own."""
 
-_ROUNDING = 1e-14
+ROUNDING = 1e-14
 """Squared distances as differences of products are off by this share of the largest square, so much is added."""
 
 
@@ -43,16 +43,15 @@ class Balls(NamedTuple):
         return Balls(self.center[part], *radii, self.seen, starts, self.unit)
 
 
-def split_radii(delta: FloatArray, begin: IntArray, frame: FloatArray) -> tuple[FloatArray, FloatArray]:
+def split_radii(delta: FloatArray, begin: IntArray, frame: FloatArray) -> FloatArray:
     """(3, G) how far rows reach from the centre of their ball: in all, within the axes of ``frame`` (D, q), beside.
 
     ``delta`` (n, D) are the rows less that centre, those of a ball from where it ``begin``s to where the next one does.
-    Returned with it are (n, q) the rows along the axes.
     """
     within = delta @ frame
     square, inside = np.einsum("nd,nd->n", delta, delta), np.einsum("nq,nq->n", within, within)
-    beside = np.maximum(square - inside, 0.0) + _ROUNDING * square
-    return np.sqrt(np.maximum.reduceat(np.stack([square, inside, beside]), begin, axis=1)), within
+    beside = np.maximum(square - inside, 0.0) + ROUNDING * square
+    return np.asarray(np.sqrt(np.maximum.reduceat(np.stack([square, inside, beside]), begin, axis=1)))
 
 
 def leading_axes(points: FloatArray, remainder: float, most: int) -> FloatArray:
@@ -84,7 +83,7 @@ def rise_bounds(Y: FloatArray, balls: Balls, least: float = -inf) -> FloatArray:
     rise -= rise[np.arange(len(best)), best][:, None]
     if balls.frame.shape[1] and balls.seen is not None:
         return _bounds_along_axes(Y, half_square, balls, best, rise, least)
-    rounding = _ROUNDING * half_square.max(initial=0.0)
+    rounding = ROUNDING * half_square.max(initial=0.0)
     apart = _squares_apart(Y, half_square, best, rounding)
     reach = np.sqrt(apart)
     reach *= balls.radius[:, None]
@@ -113,7 +112,7 @@ def _bounds_along_axes(
     assert balls.seen is not None
     assert balls.starts is not None
     Z = Y @ balls.frame
-    rounding = _ROUNDING * half_square.max(initial=0.0)
+    rounding = ROUNDING * half_square.max(initial=0.0)
     beside, reach = Y[best] @ Y.T, Z[best] @ Z.T
     squares = half_square, 0.5 * np.einsum("kq,kq->k", Z, Z)
     radii = np.stack([balls.radius, balls.within, balls.beside])

@@ -22,7 +22,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.node_bounds import Balls, leading_axes, split_radii
+from prinfold.gtm.node_bounds import ROUNDING, Balls, leading_axes, split_radii
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise
 from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block
 
@@ -53,11 +53,17 @@ _ROWS_PER_GROUP = {False: 32, True: 80}
 _BOUNDS_AT_ONCE = 2**16
 """A chunk of bounds that stays in a core's cache."""
 
+_FEWEST_BOUNDED, _CHUNKS_OF_BOUNDS = 36, 32
+"""Groups of a chunk at least, and chunks that are enough for many threads: each is a few dozen calls."""
+
 _MOST_ROWS = 512
 _ROWS_PER_BATCH = 1024
 _MOST_BATCHES, _MOST_BATCH_ROWS = 256, 8192
 """A call for each batch is made by the interpreter, for which threads wait: of many rows there are as many batches as
 a large machine has work for, and of very many rows as many as do not fill its caches."""
+
+_DENSE_PAIRS, _FEWEST_DENSE_ROWS = 2**18, 128
+"""Responsibilities of a group with every node, which fit into a core's cache, and the fewest rows of one."""
 
 _SCATTER_LEFT_OUT = 0.005
 _MOST_AXES = 16
@@ -188,6 +194,18 @@ def whole(rows: Rows) -> list[Part]:
     return [Part(part, None) for part in rows.slices]
 
 
+def whole_sums(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
+    """Every row with every node for a pass of sums, compiled where that pays."""
+    large = rows.n_rows * len(nodes.centers) >= _COMPILE_ONCE_FROM
+    return _dense(nodes, rows, large and _sums_at_once(noise))
+
+
+def whole_once(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
+    """Every row with every node for a single pass that asks for weights, compiled where that pays."""
+    large = rows.n_rows * len(nodes.centers) >= _COMPILE_ONCE_FROM
+    return _dense(nodes, rows, large and noise.capabilities.compiled_weights is not None)
+
+
 def plan(
     surface: BasisMap,
     noise: AnyNoise,
@@ -205,19 +223,19 @@ def plan(
     n_pairs = rows.n_rows * surface.latent.n_nodes
     bound = _bound_for(noise, rows, n_pairs)
     if bound is None:
-        return whole(rows), hint
-    large = n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER
+        return (whole_sums(noise, nodes, rows) if sweeps else whole(rows)), hint
+    large = n_pairs >= _COMPILE_ONCE_FROM or (n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER)
     compiled = sweeps and large and noise.capabilities.compiled is not None
     groups = hint.groups
     if hint.age & (hint.age - 1) == 0:  # zero or a power of two
         groups = make_groups(surface, rows, weights, compiled)
     after = Hint(groups, hint.age + 1)
     if groups is None:
-        return _dense(noise, nodes, rows, compiled), after
+        return _dense(nodes, rows, compiled and _sums_at_once(noise)), after
     near = near_nodes(bound, nodes, groups)
     if np.diff(groups.starts) @ np.diff(near.cuts) > _USEFUL_SHARE * n_pairs:
         # Dense for now; not even a bound is computed again before the groups are renewed.
-        return _dense(noise, nodes, rows, compiled), Hint(None, hint.age + 1)
+        return _dense(nodes, rows, compiled and _sums_at_once(noise)), Hint(None, hint.age + 1)
     return RowBatches(groups, near) if groups.fine else _parts(groups, near), after
 
 
@@ -233,10 +251,8 @@ def plan_once(
     n_nodes = surface.latent.n_nodes
     n_pairs = rows.n_rows * n_nodes
     bound = _bound_for(noise, rows, n_pairs)
-    if bound is None or n_nodes < _NODES_ONCE:
-        return whole(rows)
-    if _share_of_nodes(bound, nodes, rows) > _PROMISING_SHARE:
-        return whole(rows)
+    if bound is None or n_nodes < _NODES_ONCE or _share_of_nodes(bound, nodes, rows) > _PROMISING_SHARE:
+        return whole_once(noise, nodes, rows)
     compiled = noise.capabilities.compiled_weights is not None and n_pairs >= _COMPILE_ONCE_FROM
     return plan(surface, noise, nodes, rows, weights, Hint(None, _SWEEP_AFTER if compiled else 0), compiled)[0]
 
@@ -250,18 +266,27 @@ def _share_of_nodes(bound: Bound, nodes: AnyNodes, rows: Rows) -> float:
     return float((~(found <= np.log(LOST / found.shape[1]))).mean())
 
 
-def _dense(noise: AnyNoise, nodes: AnyNodes, rows: Rows, compiled: bool) -> Sequence[Part | RowBatch]:
-    """Every row with every node, compiled where the noise gains by that."""
+def _sums_at_once(noise: AnyNoise) -> bool:
+    """Whether the noise gains by compiled sums over every node too."""
     sums = noise.capabilities.compiled
-    if not compiled or sums is None or not sums.dense:
+    return sums is not None and sums.dense
+
+
+def _dense(nodes: AnyNodes, rows: Rows, compiled: bool) -> Sequence[Part | RowBatch]:
+    """Every row with every node; compiled in groups whose responsibilities stay in a core's cache."""
+    if not compiled:
         return whole(rows)
-    every = np.arange(len(nodes.centers))
-    cuts = np.array([0, len(every)])
-    sizes = [part.stop - part.start for part in rows.slices]
-    return [
-        RowBatch(part, np.array([0, n]), every, cuts, n * len(every))
-        for part, n in zip(rows.slices, sizes, strict=True)
-    ]
+    n_nodes, known = len(nodes.centers), dict[int, tuple[IntArray, IntArray, IntArray]]()
+    at_once = max(_FEWEST_DENSE_ROWS, _DENSE_PAIRS // n_nodes)
+    batches = []
+    for part in rows.slices:
+        n = part.stop - part.start
+        if n not in known:
+            cuts = np.append(np.arange(0, n, at_once), n)
+            near = np.tile(np.arange(n_nodes), len(cuts) - 1)
+            known[n] = cuts, near, np.arange(len(cuts)) * n_nodes
+        batches.append(RowBatch(part, *known[n], n * n_nodes))
+    return batches
 
 
 def grouped(
@@ -304,6 +329,11 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
 
     def one_block(part: slice) -> None:
         block = rows.block(part).astype(np.float64, copy=False)
+        if fine:
+            from prinfold.gtm._node_bounds_jit import nearest_anchors  # compiled, as the sweep that follows will be
+
+            nearest_anchors(block, anchors, half_square, label[part], distance[part])
+            return
         closeness = block @ anchors.T - half_square
         label[part] = closeness.argmax(axis=1)
         with np.errstate(over="ignore"):  # the farthest may well be infinitely far
@@ -320,13 +350,16 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
     def some_groups(part: slice) -> None:
         cuts = starts[part.start : part.stop + 1]
         block = rows.block(order[cuts[0] : cuts[-1]]).astype(np.float64, copy=False)
+        if seen is not None:
+            from prinfold.gtm._node_bounds_jit import measure_balls
+
+            found = center[part], radii[:, part], seen[cuts[0] : cuts[-1]]
+            measure_balls(block, cuts - cuts[0], frame, ROUNDING, unit, *found)
+            return
         sizes, begin = np.diff(cuts), cuts[:-1] - cuts[0]
         center[part] = np.add.reduceat(block, begin, axis=0) / sizes[:, None]
         delta = block - np.repeat(center[part], sizes, axis=0)
-        radii[:, part], within = split_radii(delta, begin, frame)
-        if seen is not None:
-            with np.errstate(over="ignore"):  # rows too far away for single precision are known by their radius
-                seen[cuts[0] : cuts[-1]] = within / unit
+        radii[:, part] = split_radii(delta, begin, frame)
 
     for_each_block(some_groups, _runs(starts))
     return RowGroups(order, starts, Balls(center, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
@@ -339,7 +372,7 @@ def near_nodes(bound: Bound, nodes: AnyNodes, groups: RowGroups) -> Near:
     log(LOST / K) each, or bounds whose exponentials sum to less than LOST, so that they hold less than LOST
     together, and the log-likelihood loses less than −log(1 − LOST) of it.
     """
-    at_once = max(1, _BOUNDS_AT_ONCE // len(nodes.centers))
+    at_once = max(1, min(_BOUNDS_AT_ONCE // len(nodes.centers), max(_FEWEST_BOUNDED, len(groups) // _CHUNKS_OF_BOUNDS)))
     chunks = [slice(i, min(i + at_once, len(groups))) for i in range(0, len(groups), at_once)]
     found: dict[int, tuple[IntArray, IntArray]] = {}
     negligible = float(np.log(LOST / (2 * len(nodes.centers))))  # left out whatever the others are

@@ -16,10 +16,12 @@ from scipy.sparse import csr_matrix, issparse
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import UnsupportedInputError
 from prinfold.gtm.device_passes import DevicePass, device_pass
+from prinfold.gtm.e_step import TakeGroups
 from prinfold.gtm.lattice_refinement import EveryPoint, Pieces, refinement_of, visit_pieces
 from prinfold.gtm.model import GTMModel
-from prinfold.gtm.noise.protocol import AnyNodes, Parameters, Posterior, require
+from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, Groups, Parameters, Posterior, require
 from prinfold.latent import LatentSpace
+from prinfold.latent.base import NO_RESULTANT
 from prinfold.latent.subdivision import Subdivision
 from prinfold.rows.rows import Rows, Selection
 
@@ -28,6 +30,8 @@ Completion = tuple[FloatArray, FloatArray]
 """(n, D) what cells are expected to be, and how far they scatter about it."""
 
 Place = Callable[[LatentSpace, Posterior, IntArray | None], FloatArray]
+OfGroups = Callable[[AnyNoise, LatentSpace, FloatArray], TakeGroups | None]
+"""Gives what fills an array for many groups of rows at once; None where a noise has no code for that."""
 
 
 def log_likelihood(model: GTMModel, rows: Rows, parameters: Parameters, dtype: Any = None) -> FloatArray:
@@ -92,7 +96,8 @@ def posterior_mean(model: GTMModel, rows: Rows, parameters: Parameters) -> Float
     """(n, Q) mean of the posterior over latent space, between the nodes where these lie far apart."""
     if (found := _places_there(model, rows, parameters, DevicePass.mean)) is not None:
         return found
-    return _posterior_places(model, rows, parameters, _mean, Pieces.mean, (model.surface.latent.n_columns,))
+    shape = (model.surface.latent.n_columns,)
+    return _posterior_places(model, rows, parameters, _mean, Pieces.mean, shape, _means_of_groups)
 
 
 def posterior_mode(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
@@ -137,6 +142,23 @@ def _weights(posterior: Posterior) -> FloatArray:
 
 def _mean(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> FloatArray:
     return latent.mean(posterior.relative, near, posterior.total)
+
+
+def _means_of_groups(noise: AnyNoise, latent: LatentSpace, out: FloatArray) -> TakeGroups | None:
+    """Writes the means of many groups of rows at once, as :meth:`LatentSpace.mean` has them, if the noise can."""
+    can = noise.capabilities.places
+    if can is None:
+        return None
+    embedded = np.ascontiguousarray(latent.embed(latent.nodes).T)
+
+    def write(some: Selection, loaded: Any, groups: Groups, nodes: AnyNodes) -> None:
+        mean, heaviest = can.of(nodes).means(loaded, groups, embedded)
+        Z, resultant = latent.unembed(mean)
+        lost = resultant < NO_RESULTANT
+        Z[lost] = latent.nodes[heaviest[lost]]
+        out[some] = Z
+
+    return write
 
 
 def _covariance(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> FloatArray:
@@ -208,6 +230,7 @@ def _posterior_places(
     of_nodes: Place,
     of_pieces: Callable[[Pieces, Subdivision], FloatArray],
     shape: tuple[int, ...],
+    of_groups: OfGroups | None = None,
 ) -> FloatArray:
     """An (n, *shape) array of what the posterior says about places: over pieces of the space, or points all over it."""
     refined = refinement_of(model, parameters)
@@ -215,7 +238,7 @@ def _posterior_places(
         # A device takes all points: it has no use for knowing which of them matter.
         model, parameters, refined = replace(model, surface=refined.fine), refined.points_parameters, None
     if refined is None:
-        return _per_row(model, rows, parameters, partial(of_nodes, model.surface.latent), shape)
+        return _per_row(model, rows, parameters, partial(of_nodes, model.surface.latent), shape, of_groups=of_groups)
     out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype)
 
     def write(some: Selection, pieces: Pieces) -> None:
@@ -252,12 +275,14 @@ def _per_row(
     reduce_part: Reduction,
     shape: tuple[int, ...],
     kind: Any = None,
+    of_groups: OfGroups | None = None,
 ) -> FloatArray:
-    """Fill an (n, *shape) array with what ``reduce_part`` makes of each part's posterior."""
+    """Fill an (n, *shape) array with what ``reduce_part`` makes of each part's posterior, or ``of_groups`` of many."""
     out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype if kind is None else kind)
 
     def write(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: AnyNodes) -> None:
         out[some] = reduce_part(posterior, near)
 
-    model.visit(rows, parameters, write)
+    at_once = None if of_groups is None else of_groups(model.noise, model.surface.latent, out)
+    model.visit(rows, parameters, write, at_once)
     return out

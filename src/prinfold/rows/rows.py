@@ -43,6 +43,9 @@ _ENTRIES_PER_THREAD = 2**18
 """Entries below which another thread costs more to start than it saves."""
 
 
+_LEAVES_OF_LARGE = 32
+"""Sums that a pass is cut into before each takes as many entries as are worth a thread; no fewer than a quarter."""
+
 _MOST_KEPT = 32
 """Threads that are kept at most, or one for each core if these are more; passes for which there are none left wait."""
 
@@ -202,6 +205,20 @@ def as_rows(
     return Rows(table, zero, weight, block_rows, gaps, errors, device=device)
 
 
+def some_of(chosen: Selection, part: slice) -> Selection:
+    """Some of the rows that were chosen."""
+    if isinstance(chosen, slice):
+        return slice(chosen.start + part.start, chosen.start + part.stop)
+    return chosen[part]
+
+
+def numbers_of(chosen: Selection) -> IntArray:
+    """The numbers of the rows that were chosen."""
+    if not isinstance(chosen, slice):
+        return chosen
+    return np.arange(chosen.start, chosen.stop, dtype=np.int32 if chosen.stop < 2**31 else np.int64)
+
+
 def choose_rows(rows: Rows, chosen: IntArray) -> Rows:
     """Some of the rows, by number."""
     weight, errors = (None if each is None else each[chosen] for each in (rows.weight, rows.errors))
@@ -261,7 +278,7 @@ def sum_through(
     Where they are cut depends on the sizes alone, so that the sum is the same to the last bit on any number of threads.
     No parts give the sum of nothing.
     """
-    leaves = cut_into_leaves(sizes, max(least, _ENTRIES_PER_THREAD)) if len(parts) > 1 else []
+    leaves = cut_into_leaves(sizes, _leaf_size(sizes, least)) if len(parts) > 1 else []
     if len(leaves) < 2:
         worker = make()
         with blas_on_one_thread():
@@ -271,6 +288,12 @@ def sum_through(
     tree: TreeSum[S] = TreeSum()
     work_through(lambda: _Leaves(make(), parts, tree), list(enumerate(leaves)))
     return tree.total()
+
+
+def _leaf_size(sizes: Sequence[int] | IntArray, least: float) -> float:
+    """About how much of a pass goes into one sum: less of a large pass, so that many threads have work to the end."""
+    share = float(np.sum(sizes)) / _LEAVES_OF_LARGE
+    return max(least, _ENTRIES_PER_THREAD if share < _ENTRIES_PER_THREAD / 4 else min(share, _ENTRIES_PER_THREAD))
 
 
 def for_each_block(work: Callable[[P], None], parts: Sequence[P]) -> None:

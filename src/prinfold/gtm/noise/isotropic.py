@@ -6,7 +6,7 @@ The noise of the GTM as it was proposed, and the fastest: see :mod:`prinfold.gtm
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, log
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,11 +14,13 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.node_bounds import Balls, rise_bounds
+from prinfold.gtm.noise.isotropic_places import LoadedNodes, points_of_cells
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import (
     NO_FLOOR,
     Capabilities,
     CompiledPass,
+    CompiledPlaces,
     Groups,
     GroupWeights,
     IndependentCells,
@@ -44,6 +46,10 @@ _PAIRED_NUMBERS = 2**18
 """Numbers that are gathered at once for pairs one by one: wide tables would need a lot of memory otherwise."""
 
 
+_NO_WEIGHTS = np.empty(0)
+"""Of rows that all count once."""
+
+
 class IsotropicNodes(NamedTuple):
     """Nodes as the E-step wants them, in its precision and, for bounds, in full.
 
@@ -52,6 +58,7 @@ class IsotropicNodes(NamedTuple):
     log p(t | node) that differs between nodes. ``leveled`` is the same in the unit of the fastest exponential, and
     ``centers`` (K, D) are the y themselves. In single precision the β of either is off, which would be felt in the same
     way by all rows far from the origin; ``excess`` is by how much that of ``loading`` and that of ``leveled`` are.
+    ``transposed`` holds ``loading`` node by node, once that was asked for.
     """
 
     loading: FloatArray
@@ -60,6 +67,7 @@ class IsotropicNodes(NamedTuple):
     precision: float
     log_normalizer: float
     excess: tuple[float, float]
+    transposed: list[FloatArray]
 
     @property
     def n_layers(self) -> int:
@@ -86,8 +94,7 @@ class IsotropicNodes(NamedTuple):
         return np.asarray(self.log_normalizer + 0.5 * self.excess[1] * _row_squares(loaded))
 
     def empty_sums(self) -> IsotropicSums:
-        n_nodes, n_columns = self.centers.shape
-        return IsotropicSums(self, np.zeros((n_columns + 1, n_nodes)))
+        return IsotropicSums(self)
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
         centers = self.centers[node]
@@ -105,8 +112,10 @@ class IsotropicNodes(NamedTuple):
         return self.precision * rise_bounds(self.centers, balls, least / self.precision)
 
     def by_node(self) -> FloatArray:
-        """(K, D + 2) ``loading`` as compiled code reads it, one node after another."""
-        return np.ascontiguousarray(self.loading.T)
+        """(K, D + 2) ``loading`` as compiled code reads it, one node after another; made once, if at all."""
+        if not self.transposed:
+            self.transposed.append(np.ascontiguousarray(self.loading.T))
+        return self.transposed[0]
 
     def group_weights(self) -> GroupWeights[FloatArray]:
         """Weights of many groups, one matrix after another, their sums and log Σ p(t | node), (n,) each; compiled."""
@@ -125,14 +134,18 @@ class IsotropicNodes(NamedTuple):
 
     def pairs(self, per_cell: int) -> PairedLogDensity[FloatArray]:
         """(P, M) β t·y − ½β‖y‖² of each pair of a row and a cell, in double precision."""
-        n_points, n_columns = self.centers.shape
-        found = np.empty((n_points, n_columns + 1))
-        np.multiply(self.centers, self.precision, out=found[:, :-1])
-        found[:, -1] = -0.5 * np.einsum("kd,kd->k", found[:, :-1], self.centers)
-        points = found.reshape(-1, per_cell, n_columns + 1)
+        points = self.points(per_cell)
         return lambda loaded, row, cell: _paired_products(
             loaded[:, 1:].astype(np.float64, copy=False), points, row, cell
         )
+
+    def points(self, per_cell: int) -> FloatArray:
+        """(K, M, D + 1) β y and −½β‖y‖² of the points of each cell."""
+        return points_of_cells(self.centers, self.precision, per_cell)
+
+    def places(self) -> LoadedNodes:
+        """Places of many groups of rows, compiled."""
+        return LoadedNodes(self.by_node())
 
 
 def _paired_products(rows: FloatArray, points: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
@@ -159,10 +172,13 @@ class SweptNodes(NamedTuple):
 
 @dataclass
 class IsotropicSums:
-    """Sums under way: ``products`` (D + 1, K) holds TᵀR with G in its last row, the order in which BLAS is fastest."""
+    """Sums under way: ``products`` (D + 1, K) holds TᵀR with G in its last row, the order in which BLAS is fastest.
+
+    Either kind of sums is begun when it is first added to: there are as many as a pass has leaves.
+    """
 
     nodes: IsotropicNodes
-    products: FloatArray
+    products: FloatArray | None = None
     swept: SweptNodes | None = None
     square: float = 0.0
     log_likelihood: float = 0.0
@@ -182,29 +198,52 @@ class IsotropicSums:
             self.square += float(weight @ square)
             self.log_likelihood += float(weight @ posterior.log_likelihood)
             self.total += float(weight.sum())
+        if self.products is None:
+            self.products = np.zeros((loaded.shape[1] - 1, len(self.nodes.centers)))
         product = (loaded[:, 1:] * share[:, None]).T @ posterior.relative
         self.products[:, slice(None) if near is None else near] += largest * product.astype(np.float64, copy=False)
+
+    def add_rows(self, rows: Rows, chosen: IntArray, groups: Groups) -> None:
+        """Many groups of rows of a plain table, from the table itself: all in one compiled call."""
+        from prinfold.gtm._e_step_jit import sweep_table  # loads numba, which small jobs never need
+
+        nodes, weight = self.nodes, rows.block_weight(chosen)
+        largest = 1.0 if weight is None else largest_weight(weight)
+        share = _NO_WEIGHTS if weight is None else weight / largest
+        given = (rows.table, chosen, rows.offset, share, *groups, largest, sound_sums(rows.table.dtype))
+        square, log_sum = sweep_table(*given, *self._swept_nodes())
+        total = float(len(chosen) if weight is None else weight.sum())
+        self.square += largest * square
+        self.log_likelihood += largest * (log_sum + 0.5 * nodes.excess[0] * square)
+        self.log_likelihood += total * (nodes.log_normalizer - log(len(nodes.centers)))
+        self.total += total
+
+    def _swept_nodes(self) -> SweptNodes:
+        if self.swept is None:
+            self.swept = SweptNodes(self.nodes.by_node(), np.zeros(self.nodes.loading.T.shape))
+        return self.swept
 
     def add_groups(self, loaded: FloatArray, weight: FloatArray | None, groups: Groups) -> None:
         """Log densities, weights and sums of many groups of rows, compiled. ``loaded`` is written over."""
         from prinfold.gtm._e_step_jit import sweep  # loads numba, which small jobs never need
 
         nodes = self.nodes
-        if self.swept is None:
-            self.swept = SweptNodes(nodes.by_node(), np.zeros(nodes.loading.T.shape))
         ones = np.ones(len(loaded)) if weight is None else weight
         largest, log_sum = largest_weight(ones), np.empty(len(loaded))
         square = float(ones @ _row_squares(loaded))
         self.square += square
-        sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *self.swept, log_sum)
+        sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *self._swept_nodes(), log_sum)
         self.log_likelihood += float(ones @ (log_sum + (nodes.log_normalizer - np.log(len(nodes.centers)))))
         self.log_likelihood += 0.5 * nodes.excess[0] * square
         self.total += float(ones.sum())
 
     def statistics(self) -> Statistics:
-        products = self.products if self.swept is None else self.products + self.swept.products[:, 1:].T
-        moment, mass = products[:-1].T, products[-1]
-        return Statistics(mass.copy(), np.ascontiguousarray(moment), self.square, self.log_likelihood, self.total)
+        n_nodes, n_columns = self.nodes.centers.shape
+        sums = np.zeros((n_nodes, n_columns + 1)) if self.swept is None else self.swept.products[:, 1:]
+        if self.products is not None:
+            sums = sums + self.products.T
+        mass, moment = sums[:, -1].copy(), np.ascontiguousarray(sums[:, :-1])
+        return Statistics(mass, moment, self.square, self.log_likelihood, self.total)
 
 
 def _exponential(dtype: Any) -> Exponential:
@@ -230,7 +269,8 @@ def _statistics(sums: WholeRowSums) -> Statistics:
 
 _ONE_PRODUCT = OneProduct(_column_precisions, _statistics)
 _SCALED = ScaledLogDensity(IsotropicNodes.scaled_log_density, _exponential)
-_COMPILED = CompiledPass(IsotropicNodes.empty_sums)
+_COMPILED = CompiledPass(IsotropicNodes.empty_sums, IsotropicSums.add_rows, dense=True)
+_PLACES = CompiledPlaces(IsotropicNodes.places, IsotropicNodes.points)
 _Kind: TypeAlias = Capabilities[Parameters, FloatArray, IsotropicNodes, Statistics]
 
 
@@ -251,6 +291,7 @@ class IsotropicNoise:
             compiled=_COMPILED,
             one_product=_ONE_PRODUCT,
             compiled_weights=IsotropicNodes.group_weights,
+            places=_PLACES,
             load_chosen=_load_compiled,
             pairs=IsotropicNodes.pairs,
             cells=IndependentCells(),
@@ -292,7 +333,7 @@ class IsotropicNoise:
         leveled: FloatArray = loading if per_e == 1.0 else (full * per_e).astype(dtype, copy=False)
         excess = float(loading[0, 0]) - beta, float(leveled[0, 0]) / per_e - beta
         log_normalizer = 0.5 * n_columns * (np.log(beta / (2 * np.pi)) - 1.0)
-        return IsotropicNodes(loading, leveled, centers, beta, float(log_normalizer), excess)
+        return IsotropicNodes(loading, leveled, centers, beta, float(log_normalizer), excess, [])
 
     def m_step(self, surface: BasisMap, sums: Statistics, penalty: Penalty, parameters: Parameters) -> Parameters:
         """New weights (3.15), then the new noise with those weights (3.12).

@@ -188,6 +188,29 @@ GroupWeights: TypeAlias = Callable[[B, Groups], tuple[FloatArray, FloatArray, Fl
 """Weights (n, k) of all groups of a block, one after another, (n,) their sums and (n,) log Σ p(t | node)."""
 
 
+class GroupPlaces(Protocol[B_contra]):
+    """Where many groups of rows lie in latent space, by compiled code: other threads need not wait for it."""
+
+    def means(self, loaded: B_contra, groups: Groups, embedded: FloatArray) -> tuple[FloatArray, IntArray]:
+        """(n, e) means of what the nodes have in the rows of ``embedded`` (e, K), and (n,) the heaviest nodes."""
+
+    def pieces(
+        self, loaded: B_contra, groups: Groups, least: FloatArray, points: FloatArray
+    ) -> tuple[IntArray, IntArray, FloatArray]:
+        """Cells with a share of ``least`` (K,) of each row's weights, and the weights of the points in them.
+
+        Those of row i are from ``starts[i]`` to ``starts[i + 1]``. ``points`` are what the noise needs of them.
+        """
+
+
+@dataclass(frozen=True)
+class CompiledPlaces(Generic[B, N]):
+    """The places of groups for nodes, and what these need of the points of cells, as many to a cell."""
+
+    of: Callable[[N], GroupPlaces[B]]
+    points: Callable[[N, int], FloatArray]
+
+
 @dataclass(frozen=True)
 class ScaledLogDensity(Generic[B, N]):
     """Log densities that lie near zero by themselves, so that no row needs a search for its largest.
@@ -209,9 +232,13 @@ class CompiledSums(Sums[B_contra, S_co], Protocol):
 
 @dataclass(frozen=True)
 class CompiledPass(Generic[B, N, S]):
-    """A compiled E-step: sums of no rows, and whether passes with every node for every row gain by it too."""
+    """A compiled E-step: sums of no rows, and whether passes with every node for every row gain by it too.
+
+    ``add_rows`` adds groups of rows to such sums straight from a table that is plain.
+    """
 
     empty_sums: Callable[[N], CompiledSums[B, S]]
+    add_rows: Callable[[Any, Rows, IntArray, Groups], None] | None = None
     dense: bool = False
 
 
@@ -297,6 +324,8 @@ class Capabilities(Generic[P, B, N, S]):
     """Log densities that are one matrix product, so that passes can be computed on a device."""
     compiled_weights: Callable[[N], GroupWeights[B]] | None = None
     """Weights of many groups of rows in one call."""
+    places: CompiledPlaces[B, N] | None = None
+    """Places of many groups of rows in one call."""
     load_chosen: Callable[[Rows, IntArray], B] | None = None
     """Some rows of a plain table, loaded by compiled code, which other threads need not wait for."""
     pairs: Callable[[N, int], PairedLogDensity[B]] | None = None

@@ -20,7 +20,7 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm.e_step import Take
+from prinfold.gtm.e_step import Take, TakeGroups
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.protocol import Parameters, Posterior, require
 from prinfold.gtm.sequence.hidden_markov import ChainSteps
@@ -79,11 +79,11 @@ class SequenceModel(gtm.GTMModel):
         found["objective"] -= self.recipe.cost(state.chain) / state.statistics.total
         return found | {"jump": state.chain.jump}
 
-    def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
+    def visit(self, rows: Rows, parameters: Any, take: Take, take_groups: TakeGroups | None = None) -> None:
         """Hand all rows to ``take`` with what their whole sequences say of them."""
         chain = self.present_chain()
         if stand_alone(rows, chain):
-            gtm.visit_each(self, rows, parameters, take)
+            gtm.visit_each(self, rows, parameters, take, take_groups)
         else:
             _visit_sequences(self, rows, parameters, chain, partial(_Visitor, hand_over=take))
 
