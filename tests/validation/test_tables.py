@@ -667,6 +667,7 @@ BAD = {
     "relaxation": [0.5, -1, np.nan, np.inf, "fast", None, True],
     "tol": [-1e-3, np.nan, np.inf, "small", None],
     "random_state": [-1, 1.5, "seed", "0", True],
+    "device": [3, True, object()],
     "verbose": [-1, 1.5, "loud", None],
 }
 

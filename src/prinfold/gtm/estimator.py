@@ -88,7 +88,11 @@ class GTM(LatentGridModel):
     {tol, default=1e-4}
     {relaxation}
     {random_state.starts}
-    {device}
+    device : str, default=None
+        Where passes over rows are computed, by the name that torch has for it, such as ``"cuda"``; None is the
+        processor. Rows are held there in single precision. What is too small to be sent, missing cells, known errors
+        and other noises than isotropic and diagonal are computed on the processor. It needs the extra ``gpu``, and is
+        not kept in files.
     {verbose}
 
     Attributes

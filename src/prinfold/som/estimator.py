@@ -112,7 +112,10 @@ class SOM(SOMVerbs):
         less in an epoch, or has not fallen by it in ten, and online training at once; 0 never stops early.
     random_state : int, RandomState or Generator, default=None
         Seed of a random start and of the order of rows.
-    {device.som}
+    device : str, default=None
+        Where epochs of batch training are computed, by the name that torch has for it, such as ``"cuda"``; None is
+        the processor, which also takes small tables and missing cells. It needs the extra ``gpu``, and is not kept in
+        files.
     {verbose}
 
     Attributes

@@ -66,13 +66,6 @@ random_state.starts : int, RandomState or Generator, default=None
     Seed of random starts and of the rows that a spectral start sees.
 random_state.bandwidth : int, RandomState or Generator, default=None
     Seed of rules for the bandwidth that draw.
-device : str, default=None
-    Where passes over rows are computed, by the name that torch has for it, such as ``"cuda"``; None is the processor.
-    Rows are held there in single precision. What is too small to be sent, missing cells, known errors and other noises
-    than isotropic and diagonal are computed on the processor. It needs the extra ``gpu``, and is not kept in files.
-device.som : str, default=None
-    Where epochs of batch training are computed, by the name that torch has for it, such as ``"cuda"``; None is the
-    processor, which also takes small tables and missing cells. It needs the extra ``gpu``, and is not kept in files.
 verbose : int, default=0
     1 shows a progress bar on a terminal or in a notebook, 2 a line for each iteration; 0 only how long it has been
     going on, after two seconds, in a line that vanishes at the end.
