@@ -27,7 +27,7 @@ from prinfold.gtm.model_files import NOISE_PARAMETERS
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe, needs_of
-from prinfold.gtm.recipe import Recipe, TrainingJob, with_start_step
+from prinfold.gtm.recipe import Recipe, TrainingJob, on_device, with_start_step
 from prinfold.gtm.starts.first_parameters import in_units
 from prinfold.gtm.starts.outliers import robust
 from prinfold.gtm.trainers.stream_memory import make_memory
@@ -432,8 +432,10 @@ class GTM(LatentGridModel):
         trainer = TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer
         by_evidence, needs = self.prior_precision == "evidence", needs_of(noise)
         penalty = first_penalty(self.regularization) if by_evidence else choose_penalty(self)
-        own: dict[str, Any] = {"attributes": gtm_attributes, "trainer": trainer, "row_steps": (self._send_rows,)}
+        own: dict[str, Any] = {"attributes": gtm_attributes, "trainer": trainer}
         recipe = plain_recipe(self, noise.make, penalty, places, **(own | parts))
+        if (device := self._device()) is not None:
+            recipe = on_device(recipe, device)
         if needs.directions is not None:
             recipe = with_start_step(recipe, partial(with_directions, directions=needs.directions))
         if by_evidence:
@@ -444,10 +446,6 @@ class GTM(LatentGridModel):
 
     def _device(self) -> Device | None:
         return find_device(self.device) or current_device()
-
-    def _send_rows(self, rows: Rows) -> Rows:
-        """Rows for passes on the device, if there is one."""
-        return replace(rows, device=self._device())
 
     def _parameters(self) -> Parameters:
         found: Parameters = self._model.noise.restore(self.weights_, self.noise_variance_, self.noise_parameters_)

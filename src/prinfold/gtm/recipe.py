@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from prinfold._typing import FloatArray, RandomState
 from prinfold.basis_maps.bases import Basis
 from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.devices import Device
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import AnyNoise, Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread
@@ -138,3 +140,8 @@ class Recipe:
 def with_start_step(recipe: Recipe, step: Callable[[Start], Start]) -> Recipe:
     """The recipe with one more change of its start."""
     return replace(recipe, start_steps=(*recipe.start_steps, step))
+
+
+def on_device(recipe: Recipe, device: Device) -> Recipe:
+    """The recipe with rows whose passes are computed on a device."""
+    return replace(recipe, row_steps=(*recipe.row_steps, partial(replace, device=device)))
