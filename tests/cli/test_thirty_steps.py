@@ -95,7 +95,7 @@ def test_a_biologist_with_cells(folder: Path, call: Call) -> None:
     assert curve.project(path[:1]).shape == (1, 3)
     # 20. In scanpy's manner, kept in the object.
     prinfold.anndata.fit(cells, prinfold.GTM(1, nodes=20, max_iter=20, tol=0), use_rep="X_pca")
-    assert cells.obsm["X_gtm"].shape == (200, 1)
+    assert cells.obsm["X_gtm"].shape == (200, 2)  # the place along the curve, and how far beside it
 
 
 def test_an_engineer_with_a_process(folder: Path, call: Call) -> None:

@@ -14,7 +14,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 def ball(center, delta, frame):
     """One ball about a centre that holds rows, with what is known of them along some axes."""
-    radius, within, beside = split_radii(delta, np.array([0]), frame)[0]
+    radius, within, beside = split_radii(delta, np.array([0]), frame)
     seen, starts = (delta @ frame).astype(np.float32), np.array([0, len(delta)])
     return Balls(np.reshape(center, (1, -1)), radius, frame, within, beside, seen, starts)
 
@@ -98,7 +98,7 @@ def test_radii_are_those_of_the_parts(seed, q):
     delta, frame = rng.normal(size=(9, 5)), np.linalg.qr(rng.normal(size=(5, 5)))[0][:, :q]
     inside = delta @ frame @ frame.T
     expected = [np.linalg.norm(each, axis=1).max() for each in (delta, inside, delta - inside)]
-    assert_allclose(split_radii(delta, np.array([0]), frame)[0][:, 0], expected, atol=1e-6)
+    assert_allclose(split_radii(delta, np.array([0]), frame)[:, 0], expected, atol=1e-6)
 
 
 def test_a_split_pays_where_rows_scatter_beside_the_components():

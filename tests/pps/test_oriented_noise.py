@@ -73,7 +73,7 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, clamping, log_precision, 
     inside = rng.standard_normal((50, 6))
     inside *= radius * rng.uniform(0, 1, (50, 1)) / np.linalg.norm(inside, axis=1, keepdims=True)
     frame = np.linalg.qr(rng.standard_normal((6, int(rng.integers(1, 5)))))[0]
-    radii, _ = split_radii(inside, np.array([0]), frame)
+    radii = split_radii(inside, np.array([0]), frame)
     whole = Balls(center[None], np.array([radius]), frame[:, :0], *radii[1:])
     bound = oriented_bounds.turned_bounds(nodes, whole)[0]
     log_weight = log_joint(model, parameters, center + inside)

@@ -36,7 +36,7 @@ from prinfold.kernel_manifolds.surface import KernelMap
 from prinfold.loops import Descent, Discrepancy, Highest, StoppingRule, StopReason, Validation
 from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.radial_kernels import Gaussian, Profile
-from prinfold.rows.rows import as_rows
+from prinfold.rows.rows import as_rows, blas_on_one_thread
 
 NEIGHBORHOOD_SIZES = (4, 6, 10, 15, 25)
 """Neighbourhood sizes compared by default. The smallest matters: on noisy rolls Isomap takes short cuts by six
@@ -71,8 +71,12 @@ class CoordinateMap:
     bandwidth: float
     truncation: float
 
+    @blas_on_one_thread()
     def shares(self, Y: FloatArray) -> csr_array:
-        """(n, m) weights of the training rows at rows Y (n, D), each adding up to 1; A at the training rows."""
+        """(n, m) weights of the training rows at rows Y (n, D), each adding up to 1; A at the training rows.
+
+        On one thread of BLAS: more of them may round the products of rows in another way.
+        """
         parts = as_rows(Y, block_rows=max(1, _BLOCK_PAIRS // len(self.rows))).slices
         return csr_array(vstack([self._block(Y[part]) for part in parts], format="csr"))
 

@@ -492,7 +492,7 @@ def test_a_process_has_to_be_given_its_numbers():
     assert fitted(TABLE, basis=GaussianProcess(0.6, 0.5)).converged_ is False
     assert fitted(TABLE, basis=GaussianProcess(0.6), regularization=0.1).converged_ is False
     for settings in ({"basis": GaussianProcess()}, {"basis": GaussianProcess(0.6)}):
-        with pytest.raises(InvalidParameterError, match="no evidence by which a Gaussian process could find"):
+        with pytest.raises(InvalidParameterError, match="a Gaussian process cannot estimate its length_scale"):
             fitted(TABLE, **settings)
 
 
