@@ -311,9 +311,7 @@ def test_columns_with_units_of_their_own_get_the_same_surface():
 
 
 def test_a_noise_with_factors_needs_both_numbers():
-    with pytest.raises(
-        InvalidParameterError, match=r"noise with factors .*give both as numbers"
-    ):
+    with pytest.raises(InvalidParameterError, match=r"noise with factors .*give both as numbers"):
         GTM(1, nodes=8, basis=GaussianProcess(), noise="aligned", max_iter=2).fit(wave())
 
 
