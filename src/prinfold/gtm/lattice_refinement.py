@@ -167,7 +167,7 @@ class Refinement:
 
     @shared_property
     def cell_points(self) -> FloatArray:
-        """What compiled code needs of the points, for noises that have such code; made once."""
+        """The points as compiled code reads them, for noises that have such code; made once."""
         places = require(self.noise.capabilities.places, self.noise, "place many groups of rows at once")
         return places.points(self.noise.at_nodes(self.fine, self.points_parameters), self.latent.per_cell)
 

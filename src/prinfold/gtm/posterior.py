@@ -258,7 +258,7 @@ def _pass_there(model: GTMModel, rows: Rows, parameters: Parameters) -> DevicePa
 def _places_there(
     model: GTMModel, rows: Rows, parameters: Parameters, ask: Callable[[DevicePass, LatentSpace], FloatArray]
 ) -> FloatArray | None:
-    """What a device says of places, over all points of the space; None without one."""
+    """Places of the rows by their device, over all points of the space; None without a device."""
     if rows.device is None:
         return None
     refined = refinement_of(model, parameters)

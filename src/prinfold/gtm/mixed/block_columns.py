@@ -24,7 +24,7 @@ _MOST_LEVELS = 10_000
 
 
 def summarize_blocks(blocks: Blocks) -> TableSummary:
-    """What all rows of a source say of its columns: one pass, where the rows are."""
+    """Summaries of the columns over all rows of a source: one pass, where the rows are."""
     found: TableSummary = blocks.sum_pieces(_LookAtColumns(blocks.columns, blocks.weight))
     return found
 
