@@ -66,6 +66,7 @@ def _labels(columns: Iterable[Any], names: Any) -> str:
 def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
     """Name the fix for containers that would fail obscurely or be pulled into memory silently."""
     _refuse_other_objects(X)
+    _refuse_odd_columns(X)
     kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
     if scipy.sparse.issparse(X) and not accept_sparse:
         raise UnsupportedInputError(
@@ -115,6 +116,23 @@ def _refuse_other_objects(X: Any) -> None:
             f"got a {type(X).__name__}, which is no table; a GTM reads what a function returns block by block: "
             "fit(Blocks(function)), with a function that returns a fresh iterator each time"
         )
+
+
+def _refuse_odd_columns(X: Any) -> None:
+    """Refuse frames without columns, Arrow tables in which a name does not tell a column, and arrays of fields."""
+    if isinstance(X, np.ndarray) and X.dtype.names:
+        raise UnsupportedInputError(
+            f"got a structured array with the fields {join_names(X.dtype.names, SHOWN)}; turn it into a plain one, "
+            "for example with numpy.lib.recfunctions.structured_to_unstructured(X)"
+        )
+    if not nw.dependencies.is_into_dataframe(X):
+        return
+    if X.shape[1] == 0:
+        raise InvalidDataError(f"Input X has no columns (shape={X.shape}); at least one is needed")
+    names = X.column_names if nw.dependencies.is_pyarrow_table(X) else []
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise InvalidDataError(f"Input X has two columns of the name {twice[0]!r}; rename one of them")
 
 
 def _is_model(value: Any) -> bool:
@@ -169,8 +187,9 @@ def refuse_text(X: Any) -> None:
 def refuse_cells(X: Any) -> None:
     """Raise an error that names a column with a cell that is no number, or one too large; return where there is none.
 
-    Periods, intervals, lists and other objects are such cells.
+    Periods, intervals, lists and other objects are such cells, and of those that only mark what is missing the first.
     """
+    missing = ""
     for name, values in _columns(X):
         for row, value in enumerate(values):
             try:
@@ -181,13 +200,18 @@ def refuse_cells(X: Any) -> None:
                     f"row {row}; scale the column, or mark the cell as missing, by NaN"
                 ) from None
             except (TypeError, ValueError) as error:
-                if _is_missing(value) or isinstance(value, complex):  # for which scikit-learn has words of its own
+                if isinstance(value, complex):  # for which scikit-learn has words of its own
+                    continue
+                if _is_missing(value):
+                    missing = missing or f"column {name} holds {value} among other objects, in row {row}"
                     continue
                 kind = UnsupportedInputError if isinstance(error, TypeError) else InvalidDataError
                 raise kind(
                     f"Input X: column {name} holds what is no number, such as {shown(value, _CELL)} of type "
                     f"{type(value).__name__} in row {row} ({error}); drop it or turn it into numbers"
                 ) from None
+    if missing:
+        raise InvalidDataError(f"Input X: {missing}; turn the column into numbers, with NaN for what is missing")
 
 
 _CELL = 40
