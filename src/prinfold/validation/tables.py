@@ -202,7 +202,7 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
         return None
     try:
         given = fill_masked(sample_weight)
-        _refuse_other_numbers("sample_weight", np.asarray(given).dtype)
+        _refuse_other_numbers("sample_weight", _array_of(given).dtype)
         weight = _check_sample_weight(given, table, dtype=np.float64, ensure_non_negative=True)
     except PrinfoldError:
         raise
@@ -230,10 +230,21 @@ def weights_within_reach(weight: FloatArray) -> FloatArray:
     return np.asarray(share * np.clip(largest, _LIGHTEST, _HEAVIEST))
 
 
+def _array_of(values: Any) -> Any:
+    """Values as an array; what the library that they come from cannot turn into one is a ValueError."""
+    filled = fill_masked(values)
+    try:
+        return np.asarray(filled)
+    except (TypeError, ValueError, OverflowError, MemoryError):
+        raise
+    except Exception as error:  # such libraries have errors of their own
+        raise ValueError(str(error)) from error
+
+
 def as_entries(name: str, values: Any) -> Any:
     """Values as an array of whatever they are; an error that calls them by ``name`` where their shape has no end."""
     try:
-        return np.asarray(values)
+        return _array_of(values)
     except ValueError as error:  # rows of unequal length
         raise InvalidDataError(f"{name} must be a sequence or rows of equal length: {error}") from error
 
@@ -241,7 +252,7 @@ def as_entries(name: str, values: Any) -> Any:
 def as_numbers(name: str, values: Any) -> FloatArray:
     """Values as a float64 array of any shape; an error that calls them by ``name`` where they are no real numbers."""
     try:
-        given = np.asarray(fill_masked(values))
+        given = _array_of(values)
         _refuse_other_numbers(name, given.dtype)
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -264,6 +275,7 @@ def check_labels(estimator: Any, y: Any, table: FloatArray) -> Any:
         name = type(estimator).__name__
         raise InvalidDataError(f"{name} requires y to be passed, but the target y is None; give the class of each row")
     try:
+        _array_of(y)
         labels = column_or_1d(fill_masked(y), warn=True)
         assert_all_finite(labels, input_name="y")
         check_consistent_length(table, labels)
@@ -283,7 +295,7 @@ def check_targets(estimator: Any, y: Any, table: FloatArray) -> FloatArray:
         raise InvalidDataError(f"{name} requires y to be passed, but the target y is None; give a number for each row")
     try:
         y = fill_masked(y)
-        _refuse_other_numbers("y", np.asarray(y).dtype)
+        _refuse_other_numbers("y", _array_of(y).dtype)
         targets = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
         check_consistent_length(table, targets)
     except PrinfoldError:
