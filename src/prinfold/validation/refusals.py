@@ -12,6 +12,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse
+from narwhals.exceptions import DuplicateError
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, UnsupportedInputError, join_names, shown
@@ -135,6 +136,14 @@ def _refuse_odd_columns(X: Any) -> None:
         raise InvalidDataError(f"Input X has two columns of the name {twice[0]!r}; rename one of them")
 
 
+def to_narwhals(X: Any, *, pass_through: bool = False) -> Any:
+    """A frame as narwhals sees it; one in which a name does not tell a column is refused."""
+    try:
+        return nw.from_native(X, eager_only=True, pass_through=pass_through)
+    except DuplicateError as error:
+        raise InvalidDataError("a table has two columns of one name; rename one of them") from error
+
+
 def _is_model(value: Any) -> bool:
     return hasattr(value, "get_params") or (isinstance(value, type) and hasattr(value, "fit"))
 
@@ -165,7 +174,7 @@ def _columns_of_time(X: Any, letter: str, types: Any) -> list[Any]:
     if nw.dependencies.is_pandas_dataframe(X):  # whose columns may share a name, which narwhals refuses
         return [name for name, kind in zip(X.columns, X.dtypes, strict=True) if getattr(kind, "kind", "") == letter]
     if nw.dependencies.is_into_dataframe(X):
-        schema = nw.from_native(X, eager_only=True).schema
+        schema = to_narwhals(X).schema
         return [name for name, kind in schema.items() if isinstance(kind, types)]
     return []
 
@@ -242,7 +251,7 @@ def _columns(X: Any) -> Iterator[tuple[str, Sequence[Any]]]:
         yield from ((repr(str(name)), X.iloc[:, j].tolist()) for j, name in enumerate(X.columns))
         return
     if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
+        frame = to_narwhals(X)
         yield from ((repr(name), frame[name].to_list()) for name in frame.columns)
         return
     try:

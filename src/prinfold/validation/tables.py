@@ -37,6 +37,7 @@ from prinfold.validation.refusals import (
     refuse_ragged,
     refuse_scale,
     refuse_text,
+    to_narwhals,
 )
 
 
@@ -192,7 +193,7 @@ def check_frame(estimator: Any, X: Any, *, reset: bool) -> Any:
 def rows_of(table: Any, rows: slice | IntArray) -> Any:
     """Some rows of a table of any kind, as a table of that kind."""
     if nw.dependencies.is_into_dataframe(table):
-        return nw.from_native(table, eager_only=True)[rows].to_native()
+        return to_narwhals(table)[rows].to_native()
     return table[rows]
 
 
