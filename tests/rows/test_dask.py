@@ -327,3 +327,6 @@ def test_what_does_not_go_is_said():
         model.transform(array(), errors=np.ones(len(X)))
     with pytest.raises(UnsupportedInputError, match="1 dimension"):
         model.transform(array()[:, 0])
+    for unfitted in (GTM(), PrincipalCurve()):
+        with pytest.raises(UnsupportedInputError, match="1 dimension"):
+            unfitted.fit(array()[:, 0])

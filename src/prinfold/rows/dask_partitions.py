@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from prinfold.exceptions import InvalidDataError, WorkersLostError
 from prinfold.rows.column_selection import length_of
 from prinfold.rows.tree_sums import Summable
-from prinfold.validation.dask_verbs import is_dask
+from prinfold.validation.dask_verbs import is_dask, refuse_other_axes
 
 S = TypeVar("S", bound=Summable)
 T = TypeVar("T")
@@ -25,6 +25,7 @@ class DaskPartitions:
 
     def __init__(self, collection: Any) -> None:
         if hasattr(collection, "rechunk"):  # an array: several chunks of columns become one
+            refuse_other_axes(collection)
             collection = collection.rechunk({1: -1}) if collection.numblocks[1] > 1 else collection
             parts = collection.to_delayed()[:, 0].tolist()
             known = [None if isnan(size) else int(size) for size in collection.chunks[0]]
