@@ -39,7 +39,7 @@ def fit_arguments() -> Mapping[str, Any]:
 
 
 class _Shown:
-    """What a verb runs within, by its name: nothing, until :func:`show_verbs` says otherwise."""
+    """Gives what a verb of some name runs within: nothing, until :func:`show_verbs` says otherwise."""
 
     within: Callable[[str], AbstractContextManager[object]] = staticmethod(lambda name: nullcontext())
 
