@@ -334,10 +334,8 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
 
             nearest_anchors(block, anchors, half_square, label[part], distance[part])
             return
-        closeness = block @ anchors.T - half_square
-        label[part] = closeness.argmax(axis=1)
         with np.errstate(over="ignore"):  # the farthest may well be infinitely far
-            distance[part] = np.einsum("nd,nd->n", block, block) - 2 * closeness.max(axis=1)
+            label[part], distance[part] = _nearest(block, anchors, half_square)
 
     for_each_block(one_block, rows.slices)
     order = _sort_by_label(label, distance)
@@ -363,6 +361,12 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
 
     for_each_block(some_groups, _runs(starts))
     return RowGroups(order, starts, Balls(center, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
+
+
+def _nearest(block: FloatArray, anchors: FloatArray, half_square: FloatArray) -> tuple[IntArray, FloatArray]:
+    """(n,) the anchor nearest to each row, and the square of the way there, given ½‖a‖² of the anchors."""
+    closeness = block @ anchors.T - half_square
+    return closeness.argmax(axis=1), np.einsum("nd,nd->n", block, block) - 2 * closeness.max(axis=1)
 
 
 def near_nodes(bound: Bound, nodes: AnyNodes, groups: RowGroups) -> Near:

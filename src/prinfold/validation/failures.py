@@ -67,7 +67,7 @@ def goes_on_from(path: str, require_sound: Callable[[Any], None]) -> None:
 
 
 class _Shown:
-    """What a verb runs within, by its name: nothing, until :func:`show_verbs` says otherwise."""
+    """Gives what a verb of some name runs within: nothing, until :func:`show_verbs` says otherwise."""
 
     within: Callable[[str], AbstractContextManager[object]] = staticmethod(lambda name: nullcontext())
 
