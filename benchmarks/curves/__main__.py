@@ -243,13 +243,13 @@ def _outside_of(model: Any, data: Dataset) -> float:
 
 
 @contextmanager
-def rule(finest: float, caution: float | None) -> Iterator[None]:
+def rule(finest: float, df_factor: float | None) -> Iterator[None]:
     """Samples that are told another scale and another γ."""
     plain = hastie_stuetzle.curve_sample
 
     def told(rows: Any, curve: Any, scale: float = hastie_stuetzle._FINEST_DEVIATIONS) -> Any:
         sample = plain(rows, curve, scale * finest / hastie_stuetzle._FINEST_DEVIATIONS)
-        return sample._replace(caution=sample.caution if caution is None else caution)
+        return sample._replace(df_factor=sample.df_factor if df_factor is None else df_factor)
 
     hastie_stuetzle.curve_sample = told
     try:
@@ -276,11 +276,11 @@ def rules(full: bool) -> None:
     table = []
     for shape, (make, closed) in {**SHAPES, **wider}.items():
         row = [shape]
-        for finest, caution in ways.values():
+        for finest, df_factor in ways.values():
             found = []
             for seed in range(10 if full else 3):
                 data = make(seed)
-                with rule(finest, caution):
+                with rule(finest, df_factor):
                     found.append(max(distances(ours()(data.X, closed), true_points(data))))
             row.append(f"{np.median(found):.4f}")
         table.append(row)

@@ -75,8 +75,8 @@ def exponentials(x: np.ndarray, out: np.ndarray, times: int) -> None:
 
 
 @njit(nogil=True)
-def chunks(chunk: np.ndarray, Y: np.ndarray, crowds: bool, into: np.ndarray, room: np.ndarray) -> None:
-    _kernel_sums_jit.add_chunk(chunk, chunk.shape[1], Y, crowds, True, into, room)
+def chunks(chunk: np.ndarray, Y: np.ndarray, merged: bool, into: np.ndarray, room: np.ndarray) -> None:
+    _kernel_sums_jit.add_chunk(chunk, chunk.shape[1], Y, merged, True, into, room)
 
 
 def bench_pairs(full: bool) -> None:
@@ -91,7 +91,7 @@ def bench_pairs(full: bool) -> None:
             runs = {
                 "exp": lambda x=x: exponentials(x, np.empty_like(x), 1000),
                 "floor": lambda chunk=chunk, Y=Y, into=into, room=room: chunks(chunk, Y, False, into, room),
-                "crowds": lambda chunk=chunk, Y=Y, into=into, room=room: chunks(chunk, Y, True, into, room),
+                "merged": lambda chunk=chunk, Y=Y, into=into, room=room: chunks(chunk, Y, True, into, room),
                 "sums": lambda sums=sums, rows=rows: sums.moments(rows if len(rows) < 2e4 else rows[:20_000]),
             }
             took = least(runs, 7 if full else 3)
@@ -110,13 +110,13 @@ def bench_pairs(full: bool) -> None:
                     f"{D} columns, {n}",
                     1e9 * took["exp"] / (1000 * 1024),
                     1e9 * floor,
-                    1e9 * took["crowds"] / (1000 * 1024),
+                    1e9 * took["merged"] / (1000 * 1024),
                 )
                 + (float(near), float(looked / near), 1e9 * each / looked, 1e9 * each / near, each / looked / floor)
             )
-    heads = ("rows", "exp ns", "floor ns", "crowd ns", "in reach", "looked at /", "ns per look", "ns in reach", "ratio")
+    heads = ("rows", "exp ns", "floor ns", "merged ns", "in reach", "looked at /", "ns a look", "ns in reach", "ratio")
     print_table(
-        "1. Per pair: exp, exp with all products (the floor), a crowd's; and sums in balls over it", heads, lines
+        "1. Per pair: exp, exp with all products (the floor), a merged point's; and sums in balls over it", heads, lines
     )
 
 
@@ -147,7 +147,7 @@ def bench_ways(full: bool) -> None:
     print_table("2. A place with many columns: sums in balls, by products of matrices, and only counting", heads, lines)
 
 
-# ----------------------------------------------------------------------------- 3. what crowds and patches are off
+# ----------------------------------------------------------------------------- 3. what merging and patches are off
 
 
 def bench_accuracy(full: bool) -> None:
@@ -158,7 +158,7 @@ def bench_accuracy(full: bool) -> None:
         Z, weight = rows[:1000], np.ones(n)
         exact = BallSums(rows, weight, Accuracy(0.0)).moments(Z)
         ways: dict[str, Any] = {f"reach, ε = {e:g}": BallSums(rows, weight, Accuracy(e)) for e in (1e-3, 1e-6)}
-        ways |= {f"crowds of side {c:g}": BallSums(rows, weight, Accuracy(side=c)) for c in (0.5, 0.25, 0.125)}
+        ways |= {f"merged in cells of {c:g}": BallSums(rows, weight, Accuracy(side=c)) for c in (0.5, 0.25, 0.125)}
         ways["patches"] = make_patched_sums(ways["reach, ε = 1e-06"], rows)
         took = least({name: lambda sums=sums, Z=Z: sums.moments(Z) for name, sums in ways.items()}, 3)
         for name, sums in ways.items():

@@ -19,7 +19,7 @@ from prinfold import datasets
 from prinfold.density.densities import KernelDensity
 from prinfold.density.ridges import chart_embedding
 from prinfold.density.ridges.chart import RidgeChart
-from prinfold.density.ridges.chart_nodes import make_sheet
+from prinfold.density.ridges.chart_nodes import make_neighbor_graph
 from prinfold.density.ridges.chart_surface import Patches
 from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 
@@ -80,7 +80,7 @@ def layouts(seeds: range) -> None:
     rows = []
     for name, (make, bandwidth) in SURFACES.items():
         for seed in seeds:
-            nodes = make_sheet(*ridge(make(N, seed)[0], bandwidth))
+            nodes = make_neighbor_graph(*ridge(make(N, seed)[0], bandwidth))
             pieces = chart_embedding._lay_pieces_flat(nodes, np.arange(len(nodes.points)))
             whole, laid = max(pieces, key=lambda each: len(each[0]))
             nodes = nodes.only(whole)

@@ -20,7 +20,7 @@ from matplotlib import pyplot as plt
 
 from prinfold import DensityRidge, datasets, plot
 from prinfold.density.ridges.graph_branches import joints, link_chains
-from prinfold.density.ridges.graph_nodes import make_net
+from prinfold.density.ridges.graph_nodes import make_nodes
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#D55E00", "#009E73", "#CC3311"
 
@@ -38,7 +38,7 @@ def roundabout(n=700, noise=0.035, seed=3):
 
 X = roundabout()
 model = DensityRidge(bandwidth=0.08).fit(X)
-nodes = make_net(model.flow_, model.places_)
+nodes = make_nodes(model.flow_, model.places_)
 links = link_chains(nodes)
 
 figure, axes = plt.subplots(1, 4, figsize=(16, 4.4), layout="constrained")

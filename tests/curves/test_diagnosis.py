@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from prinfold import PrincipalCurve
 from prinfold.curves.arc_curve import ArcCurve
-from prinfold.curves.diagnosis import doubt, rows_about_curve
+from prinfold.curves.diagnosis import misfit, rows_about_curve
 from prinfold.exceptions import StructureWarning
 from prinfold.reporting.measurements import study
 
@@ -26,7 +26,7 @@ def about(curve, n=200, noise=0.1, seed=0):
 
 
 def said(curve, rows, weight=None):
-    words = doubt(curve, rows, np.ones(len(rows)) if weight is None else weight)
+    words = misfit(curve, rows, np.ones(len(rows)) if weight is None else weight)
     return [words] if words else []
 
 

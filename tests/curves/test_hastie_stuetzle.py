@@ -99,7 +99,7 @@ def test_the_noise_says_how_finely_a_curve_may_bend():
         sample = hastie_stuetzle.curve_sample(rows_of(X), hastie_stuetzle.project_rows(rows_of(X), line, False))
         wider = max(1.0, across / 2) ** 0.15
         assert_allclose(sample.finest, 1.3 * wider * 0.1 * np.sqrt((D - 1) / across) / 2, rtol=0.02)
-        assert_allclose(sample.caution, 2.0 if across == 1 else 1.5, rtol=0.02)
+        assert_allclose(sample.df_factor, 2.0 if across == 1 else 1.5, rtol=0.02)
 
 
 def test_rows_on_a_ring_leave_gaps_no_wider_than_chance():

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from prinfold import PolygonalCurve, PrincipalCurve, ProbabilisticCurve, datasets
 from prinfold.curves.arc_curve import ArcCurve
-from prinfold.curves.diagnosis import doubt
+from prinfold.curves.diagnosis import misfit
 from prinfold.curves.loop_start import persistent_ring
 from prinfold.curves.winding import find_strands, winds
 from prinfold.exceptions import StructureWarning
@@ -101,7 +101,7 @@ def test_turns_of_a_spiral_are_no_passes_round_a_loop():
     t = np.linspace(0.0, 1.0, 500)
     spiral = (0.3 + t)[:, None] * np.stack([np.cos(6 * np.pi * t), np.sin(6 * np.pi * t)], axis=1)
     rows = spiral + 0.05 * rng.normal(size=spiral.shape)
-    assert "passes" not in doubt(ArcCurve.through(spiral), rows, np.ones(500))
+    assert "passes" not in misfit(ArcCurve.through(spiral), rows, np.ones(500))
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.05])

@@ -51,7 +51,7 @@ def test_what_is_out_of_reach_of_many_widths_is_within_the_tolerance(D, toleranc
     for off in (0.0, 2.0, 60.0):
         Z = near(density, 100, off=off)
         expected = reference(components(density), Z) + 0.5 * D * np.log(2 * np.pi)
-        lost = 1.0 - np.exp(sums.slopes(Z).log_sum - expected)
+        lost = 1.0 - np.exp(sums.derivatives(Z).log_sum - expected)
         assert (np.abs(lost - 0.5 * tolerance) <= 0.5 * tolerance + 1e-9).all()
 
 

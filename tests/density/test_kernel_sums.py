@@ -264,14 +264,14 @@ def test_crowds_change_sums_by_no_more_than_taylors_remainder(D, side):
     C, w = crowded(D)
     Z = places(C, 200, off=0.5)
     sums = BallSums(C, w, Accuracy(1e-12, side))
-    crowds = sums._compressed[0]
-    assert len(crowds.weight) > 5
-    assert crowds.lone.sum() < 0.7 * len(C)
-    assert crowds.third <= w.sum() * (np.sqrt(D) * side / 2) ** 3 * 8  # a mean may be anywhere in its cell
+    merged = sums._compressed[0]
+    assert len(merged.weight) > 5
+    assert merged.lone.sum() < 0.7 * len(C)
+    assert merged.third <= w.sum() * (np.sqrt(D) * side / 2) ** 3 * 8  # a mean may be anywhere in its cell
     total, slope, bend = (
         np.abs(a - b) for a, b in zip(raw(sums.moments(Z), w), raw(reference(C, w, Z), w), strict=True)
     )
-    bound = crowds.third / 6 + 1e-9 * w.sum()
+    bound = merged.third / 6 + 1e-9 * w.sum()
     assert (total <= 1.3802 * bound).all()
     assert (np.linalg.norm(slope, axis=1) <= 3 * bound).all()
     assert (np.linalg.norm(bend, ord=2, axis=(1, 2)) <= 5.7833 * bound).all()

@@ -83,7 +83,7 @@ def test_many_rows_are_judged_by_some():
     X, w = X - X.mean(axis=0), np.ones(6000)
     some = LeaveOneOutLikelihood.of(X, w)
     assert len(some.weight) == 2048
-    every = LeaveOneOutLikelihood.of(X, w, asked=6000)
+    every = LeaveOneOutLikelihood.of(X, w, sampled=6000)
     assert some.bandwidth() == pytest.approx(every.bandwidth(), rel=0.15)
 
 

@@ -383,5 +383,5 @@ def test_what_cannot_close_is_recorded(n_columns, Q):
 def test_a_row_far_from_all_others_is_held_up_where_sums_are_robust_or_kernels_compact(robust, profile, held):
     X = np.array([[0.0], [0.1], [0.2], [1000.0]])
     rows = LeaveOneOut.of(X, np.ones(4), robust=robust)
-    lowest = rows.log_density(1.0, profile)[rows.asked.tolist().index(3)]
+    lowest = rows.log_density(1.0, profile)[rows.sampled.tolist().index(3)]
     assert bool(lowest > -60) is held

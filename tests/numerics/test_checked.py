@@ -140,7 +140,7 @@ def test_places_of_gaussian_sums_are_numbers(monkeypatch, accuracy):
 def test_places_of_scaled_sums_are_numbers():
     sums = ScaledSums(table(), np.ones(40), np.linspace(0.5, 3.0, 40))
     with pytest.raises(InvalidDataError, match="places of a density must be finite"):
-        sums.slopes(spoiled(np.nan))
+        sums.derivatives(spoiled(np.nan))
 
 
 @pytest.mark.parametrize("compiled_from", [1, 10**9])

@@ -76,7 +76,7 @@ def test_cross_validation_takes_the_lowest_score_of_the_dense_formula(net, sampl
     for penalty in principal_surface_training.PENALTIES:
         H = hat(net, sample, places, penalty)
         error = np.average(np.square(sample.rows - H @ sample.rows).sum(axis=1), weights=sample.weight)
-        scores.append(error / (1.0 - principal_surface_training.CAUTION * np.trace(H) / n) ** 2)
+        scores.append(error / (1.0 - principal_surface_training.DF_FACTOR * np.trace(H) / n) ** 2)
     assert (
         principal_surface_training.cross_validation_penalty(RegressionSums.of(net, sample, places))
         == principal_surface_training.PENALTIES[np.argmin(scores)]

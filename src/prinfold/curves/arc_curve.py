@@ -29,7 +29,7 @@ _ROUNDING = 1e-9
 """Share of the length of a closed curve by which a place may be off."""
 
 _EVEN_SHARE = 1e-9
-"""Imbalance of rows, as a share of the length, below which both directions of a curve are equally good."""
+"""Imbalance of rows, as a share of the length, below which neither direction of a curve is preferred."""
 
 
 @storable

@@ -18,7 +18,7 @@ from prinfold.base.roots import END_SHARE, ROOT, Root, lowest_rows_middle, read_
 from prinfold.base.trajectories import TrajectoryVerbs
 from prinfold.base.unique_rows import centered_rows
 from prinfold.curves.arc_curve import ArcCurve, arc_lengths_of_rows, orient_curve
-from prinfold.curves.diagnosis import doubt
+from prinfold.curves.diagnosis import misfit
 from prinfold.exceptions import (
     Advice,
     DegenerateWarning,
@@ -117,10 +117,10 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
             return own | training.extra_attributes(state)
 
         self._train_with_callbacks(table, attributes, training.loop)
-        doubted = self._collapse_warnings(centered, weight) or self._doubt_warnings(centered, weight)
-        self.doubt_ = " ".join(in_sentences(words) for words, _ in doubted)
-        astray = [] if told.position is None else _root_warnings(self.curve_, told.position - offset, centered)
-        for words, category in [*self._warnings(), *astray, *doubted]:
+        misfits = self._collapse_warnings(centered, weight) or self._misfit_warnings(centered, weight)
+        self.doubt_ = " ".join(in_sentences(words) for words, _ in misfits)
+        root_warnings = [] if told.position is None else _root_warnings(self.curve_, told.position - offset, centered)
+        for words, category in [*self._warnings(), *root_warnings, *misfits]:
             warn_caller(words, category)
         return self
 
@@ -192,9 +192,9 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
         )
         return [(Message(words, Advice("closed", False), "begin elsewhere (init)", "smooth less"), DegenerateWarning)]
 
-    def _doubt_warnings(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+    def _misfit_warnings(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
         """A warning about rows that do not lie along one curve."""
-        words = doubt(self.curve_, rows, weight)
+        words = misfit(self.curve_, rows, weight)
         return [(words, StructureWarning)] if words else []
 
     def _nearest(self, table: FloatArray) -> Projection:

@@ -1,4 +1,4 @@
-"""Signs that rows do not lie along one curve, from their places about the one that was fitted.
+"""Signs that rows do not lie along one curve, from their positions about the one that was fitted; the rules are ours.
 
 No method for a single curve fails where there is none: it returns a curve through a blob, across a gap or out and back
 along a branch. The signs of that are measured here; the limits were set on simulated rows, see
@@ -20,7 +20,7 @@ from prinfold.exceptions import Advice, Message, percent
 from prinfold.numerics.polylines import nearest_on_polyline, segments_of
 
 _FEWEST_ROWS = 20
-"""Fewest rows that say something about where there are none."""
+"""Fewest rows for gaps between them to be meaningful."""
 
 _GAP_SHARE = 0.25
 """Share of the length without a row from which on the rows are in pieces; chance leaves less of 20 rows or more."""
@@ -75,7 +75,7 @@ _SAMPLE_SIZE = 500
 
 
 class RowsAboutCurve(NamedTuple):
-    """Places of rows about a curve: ``z`` (n,) along it, their ``distance`` (n,) and ``share`` (n,) of the weight.
+    """Positions of rows about a curve: ``z`` (n,) along it, their ``distance`` (n,) and ``share`` (n,) of the weight.
 
     ``across`` is the largest standard deviation across the curve in any direction.
     """
@@ -86,20 +86,20 @@ class RowsAboutCurve(NamedTuple):
     across: float
 
 
-def doubt(curve: ArcCurve, rows: FloatArray, weight: FloatArray) -> str:
-    """Words about the gravest sign against a single curve through rows (n, D) with weights (n,); "" if none."""
+def misfit(curve: ArcCurve, rows: FloatArray, weight: FloatArray) -> str:
+    """Message about the most serious misfit of a curve to rows (n, D) with weights (n,); "" if there is none."""
     if len(rows) < _FEWEST_ROWS or curve.length == 0:
         return ""
     about = rows_about_curve(curve, rows, weight)
-    passes = _check_passes(curve, rows, weight, about)
+    passes = _check_repeated_rounds(curve, rows, weight, about)
     if passes:
         return passes
-    checks = (_check_gap, _check_astray, _check_winding, _check_loop, _check_joining, _check_wide)
+    checks = (_check_gap, _check_far_rows, _check_winding, _check_loop, _check_turns_at_rows, _check_wide)
     return next((words for words in (check(curve, about) for check in checks) if words), "")
 
 
 def rows_about_curve(curve: ArcCurve, rows: FloatArray, weight: FloatArray) -> RowsAboutCurve:
-    """Places of rows (n, D) with weights (n,) about a curve."""
+    """Positions of rows (n, D) with weights (n,) along and across a curve."""
     feet = nearest_on_polyline(rows, curve.vertices, curve.closed)  # between vertices curves are straight enough
     z = arc_lengths(curve, feet)
     some = slice(None, None, -(-len(rows) // _SAMPLE_SIZE))
@@ -114,8 +114,8 @@ def rows_about_curve(curve: ArcCurve, rows: FloatArray, weight: FloatArray) -> R
 # ------------------------------------------------------------------------------------------- what can be wrong
 
 
-def _check_passes(curve: ArcCurve, rows: FloatArray, weight: FloatArray, about: RowsAboutCurve) -> str:
-    """Words about an open curve that winds several times round a loop of the rows; "" if it does not.
+def _check_repeated_rounds(curve: ArcCurve, rows: FloatArray, weight: FloatArray, about: RowsAboutCurve) -> str:
+    """Message about an open curve that winds several times round a loop of the rows; "" if it does not.
 
     Of a spiral or a helix, which wind too, no loop among the rows persists as long, or none is near all of them.
     """
@@ -140,7 +140,7 @@ def _check_passes(curve: ArcCurve, rows: FloatArray, weight: FloatArray, about: 
 
 
 def _check_gap(curve: ArcCurve, about: RowsAboutCurve) -> str:
-    """Words about a gap: rows in pieces, or one far from all others; "" if there is none."""
+    """Message about a gap: rows in pieces, or one far from all others; "" if there is none."""
     order = np.argsort(about.z)
     z = about.z[order]
     gaps = np.diff(z, append=z[0] + curve.length) if curve.closed else np.diff(z)
@@ -159,7 +159,7 @@ def _check_gap(curve: ArcCurve, about: RowsAboutCurve) -> str:
 
 
 def _check_loop(curve: ArcCurve, about: RowsAboutCurve) -> str:
-    """Words about an open curve that comes back to where it began; "" if it does not."""
+    """Message about an open curve whose ends meet; "" if they do not."""
     if curve.closed:
         return ""
     reach = np.linspace(0.0, 0.1 * curve.length, _SAMPLE_SIZE // 10)[:, None]
@@ -175,8 +175,8 @@ def _check_loop(curve: ArcCurve, about: RowsAboutCurve) -> str:
     )
 
 
-def _check_joining(curve: ArcCurve, about: RowsAboutCurve) -> str:
-    """Words about a curve that turns from row to row; "" if it does not."""
+def _check_turns_at_rows(curve: ArcCurve, about: RowsAboutCurve) -> str:
+    """Message about a curve that turns sharply between successive rows; "" if it does not."""
     z = np.unique(about.z)
     if len(z) < _JOINED_FROM_ROWS:
         return ""
@@ -194,8 +194,8 @@ def _check_joining(curve: ArcCurve, about: RowsAboutCurve) -> str:
     )
 
 
-def _check_astray(curve: ArcCurve, about: RowsAboutCurve) -> str:
-    """Words about rows far from the curve in one place, at a branch or beyond an end; "" if there are few."""
+def _check_far_rows(curve: ArcCurve, about: RowsAboutCurve) -> str:
+    """Message about many rows far from the curve in one place, at a branch or beyond an end; "" if there are few."""
     n_bins = int(np.clip(len(about.z) // 10, 5, 50))
     bins = np.minimum((about.z / curve.length * n_bins).astype(int), n_bins - 1)
     usual = float(np.median([np.median(about.distance[bins == j]) for j in np.unique(bins)]))
@@ -221,7 +221,7 @@ def _check_astray(curve: ArcCurve, about: RowsAboutCurve) -> str:
 
 
 def _check_winding(curve: ArcCurve, about: RowsAboutCurve) -> str:
-    """Words about a curve that lies beside itself, nearer than rows scatter across it; "" if it does not."""
+    """Message about a curve with two parts nearer to each other than rows scatter across it; "" if there are none."""
     doubled = _doubled(curve, about)
     if doubled < _DOUBLED_SHARE:
         return ""
@@ -244,7 +244,7 @@ def _doubled(curve: ArcCurve, about: RowsAboutCurve) -> float:
 
 
 def _check_wide(curve: ArcCurve, about: RowsAboutCurve) -> str:
-    """Words about rows that scatter across the curve nearly as much as along it; "" if they do not."""
+    """Message about rows that scatter across the curve nearly as much as along it; "" if they do not."""
     mean = float(about.share @ about.z)
     along = curve.length**2 / 12 if curve.closed else float(about.share @ (about.z - mean) ** 2)
     if about.across**2 < _WIDE_VARIANCE_RATIO * along:

@@ -1,6 +1,6 @@
 """Principal curves by projection and smoothing in turn (Hastie and Stuetzle, 1989).
 
-A step takes each row to its place on the curve, by arc length, and smooths the rows as a function of it; at rest every
+A step projects each row on the curve, and smooths the rows as a function of the arc length there; at convergence every
 point of the curve is the mean of the rows that project there, as far as the smoother can tell.
 """
 
@@ -19,7 +19,7 @@ from prinfold.curves.starts import CurveStart, principal_axes
 from prinfold.curves.winding import WOUND_RATIO, winds
 from prinfold.numerics.polylines import Feet, nearest_on_polyline
 
-_BEYOND_DEVIATIONS = 1.0
+_EXTENSION_DEVIATIONS = 1.0
 """Root mean squared distances by which an open curve is extended beyond its ends while rows are projected."""
 
 _FINEST_DEVIATIONS = 1.3
@@ -30,8 +30,8 @@ _WIDER_POWER = 0.15
 """Power of half the number of directions by which that scale grows beyond two of them. At 0.25 sines in 50 columns are
 flattened."""
 
-_LEAST_CAUTION = 1.5
-"""Least factor of degrees of freedom, in however many directions the noise is. Counted (q + 1) / q times, a
+_LEAST_DF_FACTOR = 1.5
+"""Least factor of degrees of freedom, for noise in any number of directions. Counted (q + 1) / q times, a
 sine in 50 columns of noise comes out up to eight times as long; twice, ends with few rows are cut off."""
 
 _TRIAL_SCALES = (0.9,) * 3 + (_FINEST_DEVIATIONS,) * 3
@@ -107,7 +107,7 @@ class CurveState:
     what takes them there, ``across`` the number of directions that it has across the curve, and ``noise`` its deviation
     in each of them, both the least so far; ``longest`` is the length, of a ring the greatest so far.
     ``smooth`` is the result of the smoother, None at the start, which had a ``name``; it may have been ``smoothed``
-    before, and then ``begun`` is the length that it had.
+    before, and then ``start_length`` is the length that it had.
     """
 
     vertices: FloatArray
@@ -123,7 +123,7 @@ class CurveState:
     smooth: SmoothedCurve | None = None
     smoothed: bool = False
     name: str = "given"
-    begun: float = np.inf
+    start_length: float = np.inf
 
     @property
     def score(self) -> float:
@@ -159,24 +159,27 @@ def project_rows(rows: SmoothingRows, vertices: FloatArray, closed: bool, beyond
 
 
 def begin(rows: SmoothingRows, start: CurveStart, closed: bool) -> CurveState:
-    """The curve that a start gives."""
+    """The first state, from a start with rows projected on it."""
     curve = replace(project_rows(rows, start.vertices, closed), name=start.name)
     if start.noise is None:
         return curve
-    return replace(curve, noise=min(curve.noise, start.noise), smoothed=True, begun=curve.length)
+    return replace(curve, noise=min(curve.noise, start.noise), smoothed=True, start_length=curve.length)
 
 
 def step(rows: SmoothingRows, smoother: Smoother, curve: CurveState, scale: float = _FINEST_DEVIATIONS) -> CurveState:
-    """Smooth rows along the curve, and project them on what comes out."""
+    """Smooth rows along the curve, and project them on the smoothed curve."""
     smooth = smoother.smooth(curve_sample(rows, curve, scale), curve.step)
-    after = project_rows(rows, smooth.vertices, curve.closed, _BEYOND_DEVIATIONS * np.sqrt(rows.mean(curve.squared)))
-    # A curve that flattens must not take its own bias for noise, nor a ring that shrinks its scale for a larger share,
-    # and go on with it to a point; nor may one that fills the noise where that is widest call it narrow. What a start
-    # wound through is no measure.
-    after = replace(after, step=curve.step + 1, smooth=smooth, smoothed=True, name=curve.name, begun=curve.begun)
+    after = project_rows(rows, smooth.vertices, curve.closed, _EXTENSION_DEVIATIONS * np.sqrt(rows.mean(curve.squared)))
+    # For the scale of bends, noise and its directions never rise and the length of a ring never falls: else a curve
+    # would take the bias of its flattening for noise, a ring that shrinks would be smoothed at a growing share of its
+    # length, to a point, and a curve that fills the noise where it is widest would take it for narrow. The start does
+    # not count, since it may wind through the noise.
+    after = replace(
+        after, step=curve.step + 1, smooth=smooth, smoothed=True, name=curve.name, start_length=curve.start_length
+    )
     if not curve.smoothed:
         return after
-    if curve.closed and after.length > WOUND_RATIO * curve.begun and _winds(rows, after):
+    if curve.closed and after.length > WOUND_RATIO * curve.start_length and _winds(rows, after):
         return replace(curve, step=after.step)  # a ring about several strands stays one
     across = min(curve.across, after.across)
     noise = min(curve.noise, after.noise * float(np.sqrt(after.across / across)))
@@ -191,16 +194,16 @@ def curve_sample(rows: SmoothingRows, curve: CurveState, scale: float = _FINEST_
     """
     wide = scale * max(1.0, 0.5 * curve.across) ** _WIDER_POWER * curve.noise
     finest = wide / curve.longest if curve.longest > 0 else 0.0
-    return CurveSample(curve.place, rows.X, rows.weight, curve.closed, finest, caution_factor(curve.across))
+    return CurveSample(curve.place, rows.X, rows.weight, curve.closed, finest, df_factor_across(curve.across))
 
 
-def caution_factor(across: float) -> float:
+def df_factor_across(across: float) -> float:
     """Factor γ of degrees of freedom where noise has q directions across the curve: max((q + 1) / q, 3/2).
 
     One number in q + 1 is spent on the place of a row. In many directions that is next to nothing, but a curve leans
     towards rows in each of them, and rows move to where it leans towards them.
     """
-    return max((across + 1.0) / across, _LEAST_CAUTION)
+    return max((across + 1.0) / across, _LEAST_DF_FACTOR)
 
 
 def noise_across(rows: SmoothingRows, residual: FloatArray) -> tuple[float, float]:

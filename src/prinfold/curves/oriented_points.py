@@ -7,9 +7,8 @@ distances s_i = b·(x_i − x) from it, rows X_i − s_i b projected on it and k
 
 are the mean and the total variance there. b*(x) is the direction of least φ, and a principal oriented point is one that
 is its own mean, x = μ(x, b*(x)). In a normal distribution those make up the first principal component, and b* is its
-direction. The curve is walked along: from a point a step δ along b*, and to the oriented point that is found there.
-
-Where rows are left out the kernel may have been too narrow for them: more walks are then made with wider ones.
+direction. The curve is followed by a step δ along b* from one oriented point and a search for the next there. Where
+rows are left out the kernel may have been too narrow for them, and the curve is followed again with a wider one.
 
 A hyperplane may cut a curve more than once. Only rows count that belong together with x on it: those that are joined to
 the row nearest to x by steps no longer than the kernel is wide.
@@ -39,15 +38,15 @@ WIDTH, STEP = 0.75, 0.3
 """The kernel in units of the normal reference rule, and steps in units of the kernel."""
 
 _LINK_WIDTHS = 0.5
-"""Longest steps that join rows on a hyperplane, in half widths of the kernel."""
+"""Longest steps by which rows on a hyperplane are connected, in half widths of the kernel."""
 
 _LINK_GAPS = 1.5
-"""Longest steps that join rows on a hyperplane, in median distances between a row and the next."""
+"""Longest steps by which rows on a hyperplane are connected, in median nearest-neighbour distances."""
 
 _MOST_GAP_ROWS = 500
 """Most rows from which that median is taken."""
 
-_SETTLED_WIDTHS = 1e-3
+_CONVERGED_WIDTHS = 1e-3
 """Half widths of the kernel: a point that moves by less is its own mean."""
 
 _MOST_MOVES = 30
@@ -228,7 +227,7 @@ def oriented_point(walk: OrientedWalk, point: FloatArray, direction: FloatArray)
         b, variance = least_direction(seen, b, walk.width)
         move = conditional_mean(seen, b, walk.width)
         point = point + move
-        if float(np.linalg.norm(move)) <= _SETTLED_WIDTHS * walk.width:
+        if float(np.linalg.norm(move)) <= _CONVERGED_WIDTHS * walk.width:
             break
     return OrientedPoint(point, b, variance)
 

@@ -1,4 +1,4 @@
-"""The polygonal line algorithm."""
+"""The polygonal line algorithm (Kégl, Krzyżak, Linder & Zeger 2000)."""
 
 from __future__ import annotations
 
@@ -191,9 +191,9 @@ class PolygonalCurve(CurveManifold):
             found.append((Message(words, fewer, "give more rows"), DegenerateWarning))
         return found
 
-    def _doubt_warnings(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
-        # A line that may be no longer than somebody said leaves rows out on purpose.
-        return [] if self.length is not None else super()._doubt_warnings(rows, weight)
+    def _misfit_warnings(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+        # A line of given largest length leaves rows out on purpose.
+        return [] if self.length is not None else super()._misfit_warnings(rows, weight)
 
     def _restraint(self) -> polygonal_curve_training.ChainRestraint:
         if self.length is not None:

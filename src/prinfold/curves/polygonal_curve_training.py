@@ -42,7 +42,7 @@ PENALTY, STOPPING = 0.13, 0.3
 """λ' and β as published."""
 
 TOL = 1e-3
-"""Share of G by which it has to fall for the same vertices to be moved on."""
+"""Share of G by which it has to fall in a step for the same vertices to be moved again."""
 
 _HALVINGS = 30
 _ARMIJO = 1e-4
@@ -66,7 +66,7 @@ _MOST_GROWING_ROWS = 20_000
 MOST_SEGMENTS_FACTOR = 20.0
 """Segments over n^(1/3) at which a line stops growing; clean tables need a third of them.
 
-The rule grows with r, the distance of the farthest row: a single wild one would ask for ever more.
+The rule grows with r, the distance of the farthest row: a single outlier would ask for ever more.
 """
 
 

@@ -1,4 +1,4 @@
-"""Starts of a polygonal line along a smooth curve, which is begun in several ways itself.
+"""Starts of a polygonal line along a smooth curve, which itself is the best of several; the method is ours.
 
 From a piece of the first principal component a line does not find its way round more than one turn of a spiral: a short
 cut across turns is a local minimum. A smooth curve of Hastie and Stuetzle is begun in several ways, of which the one

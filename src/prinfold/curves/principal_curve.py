@@ -1,4 +1,4 @@
-"""Principal curves of Hastie and Stuetzle."""
+"""Principal curves of Hastie and Stuetzle (1989)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probabilistic principal curves, of Tibshirani and oriented."""
+"""Probabilistic principal curves: Tibshirani's (1992), and with oriented noise as in Chang & Ghosh (2001)."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ _POINTS_PER_CELL = 4
 """Points of the curve for each cell between knots, where it is measured and drawn."""
 
 _LEAST_GAP = 0.25
-"""Distance between neighbouring places, in units of the mean one, that they keep: equations of knots that meet are
-singular, and rows that are so near each other have nothing more to tell of the curve."""
+"""Least distance between neighbouring knots, in units of the mean one: equations of knots that meet are
+singular, and rows between knots so close do not determine the curve any better."""
 
 _FEWEST_BENDS = 1e-3
 """Least number of bends that rows determine: with none, a straight curve could not bend again."""
@@ -50,7 +50,7 @@ _COLLAPSED_SHARE = 0.2
 """Share of its first length below which a curve has collapsed."""
 
 _STIFFEST = 1e4
-"""Largest penalty, in units of the length of the curve: it is as good as straight."""
+"""Largest penalty, in units of the length of the curve: the curve is then straight."""
 
 _MOST_DOUBLINGS, _RING_STEPS, _RING_RATIO = 12, 30, 1.05
 """Search for a penalty with which a ring stays one: most doublings, steps with each, and how much longer it may get."""

@@ -1,12 +1,12 @@
 """Smoothers of rows along a curve: each coordinate as a function of the place on it.
 
 A place u runs from 0 to 1, and round again where the curve is closed. Every smoother is linear in the rows, with a hat
-matrix of trace ``df``, so that settings left to choose are chosen by generalised cross-validation,
+matrix of trace ``df``, so that free settings are chosen by generalised cross-validation (Craven and Wahba 1979),
 
     V = (Σ w ‖x − f(u)‖² / Σ w) / (1 − γ df / n)²,
 
-the same for all coordinates, which is what turning the data asks for. Alone it would let curves wiggle, for two
-reasons, and two rules stand against them.
+the same for all coordinates, so that the choice does not depend on rotations of the data. Alone it would let curves
+wiggle, for two reasons, and two rules of ours prevent that.
 
 Places are found by projection on the very curve that is judged: of the q + 1 numbers of a row, q of which are noise
 across the curve, one is spent on its place, so that degrees of freedom count γ = (q + 1) / q times, or 3/2 where that
@@ -48,7 +48,7 @@ class CurveSample(NamedTuple):
     """Rows (n, D) at places (n,) in [0, 1] with weights (n,), on a curve that is ``closed`` or not.
 
     ``finest`` is the scale below which a curve chosen by cross-validation must not bend, as a share of its length, and
-    ``caution`` the γ of V.
+    ``df_factor`` the γ of V.
     """
 
     place: FloatArray
@@ -56,7 +56,7 @@ class CurveSample(NamedTuple):
     weight: FloatArray
     closed: bool
     finest: float = 0.0
-    caution: float = 2.0
+    df_factor: float = 2.0
 
     @property
     def n_effective(self) -> float:
@@ -92,7 +92,7 @@ def count_cells(sample: CurveSample) -> int:
 
 def validation_score(sample: CurveSample, mean_square: FloatArray | float, df: FloatArray | float) -> FloatArray:
     """V, infinite where no degrees of freedom are left."""
-    left = 1.0 - sample.caution * np.asarray(df, dtype=float) / sample.n_effective
+    left = 1.0 - sample.df_factor * np.asarray(df, dtype=float) / sample.n_effective
     return np.where(left > 0, np.asarray(mean_square) / np.square(np.where(left > 0, left, 1.0)), np.inf)
 
 
@@ -244,7 +244,9 @@ class KernelSmoother:
 
 
 _BANDWIDTH_OF_SCALE, _SPAN_OF_SCALE = 0.8, 4.9
-"""Where local smoothers have the degrees of freedom of a spline with λ = h⁴, 1 / (2√2 h), in units of h."""
+"""Settings, in units of h, at which local smoothers have the degrees of freedom 1 / (2√2 h) of a spline with λ = h⁴.
+
+That h is the width of the spline's equivalent kernel (Silverman 1984)."""
 
 _WIDEST = 1e150
 """Bandwidths between places, at which they are held: the square of that is finite."""
@@ -258,7 +260,7 @@ SMOOTHERS: dict[str, type] = {"spline": SmoothingSpline, "local_linear": LocalLi
 
 
 class _BinnedRows(NamedTuple):
-    """Rows gathered where they are close: places (b,), mean rows (b, D), shares of the weight (b,), spread within."""
+    """Rows averaged in bins along the curve: places (b,), mean rows (b, D), shares of weight (b,), spread within."""
 
     place: FloatArray
     rows: FloatArray
@@ -323,7 +325,7 @@ def _choose_local(sample: CurveSample, settings: FloatArray, weights_of: _Weight
 
 def _mean_weights(lags: _Lags, bandwidth: float) -> FloatArray:
     """(k, b) shares of rows in a mean about each of k places."""
-    # a² − m² as (a − m)(a + m): for the nearest row that is nil however narrow the kernel, where a² / h² is infinite.
+    # a² − m² as (a − m)(a + m): for the nearest row that is zero however narrow the kernel, where a² / h² is infinite.
     nearest = lags.away.min(axis=1, keepdims=True)
     with np.errstate(over="ignore"):
         farther, both = ((part / bandwidth).clip(max=_WIDEST) for part in (lags.away - nearest, lags.away + nearest))

@@ -1,8 +1,8 @@
-"""Starts of a principal curve: a line, an ellipse, the longest way through a tree of centres, or a loop that persists.
+"""Starts of a principal curve: a line, an ellipse, the longest path in a tree of centres, or a persistent loop.
 
-Training ends in the nearest local optimum, and from the principal component of a spiral that is a short cut through its
-turns. A minimum spanning tree of centres follows the rows wherever they are closer along the
-curve than across it, which depends on how many centres there are: several numbers of them are tried.
+The choice of starts is ours. Training ends in the nearest local optimum, and from the principal component of a spiral
+that is a short cut through its turns. A minimum spanning tree of centres follows the rows wherever they are closer
+along the curve than across it, which depends on how many centres there are: several numbers of them are tried.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CENTER_MOVES = 3
 """Times that centres move to the mean of the rows nearest to them."""
 
 _LONE_SHARE = 0.1
-"""Share of the mean weight of a centre below which it is left out: a few far rows are not on the way."""
+"""Share of the mean weight of a centre below which it is left out: a few far rows are not on the curve."""
 
 _ELLIPSE_VERTICES = 48
 """Vertices of an ellipse."""
@@ -72,7 +72,7 @@ def circle(X: FloatArray, weight: FloatArray) -> FloatArray:
 
 
 def trees(X: FloatArray, weight: FloatArray) -> list[CurveStart]:
-    """The longest ways through minimum spanning trees of several numbers of centres."""
+    """The longest paths in minimum spanning trees of several numbers of centres."""
     sizes = [k for k in CENTERS if _ROWS_PER_CENTER * k <= len(X)] or [max(2, len(X) // _ROWS_PER_CENTER)]
     seeds, found = farthest_rows(X, sizes[-1]), list[CurveStart]()
     for k in sizes:
@@ -131,7 +131,7 @@ def farthest_rows(X: FloatArray, count: int) -> IntArray:
 
 
 def longest_path(points: FloatArray) -> IntArray:
-    """Indices of the points along the longest way through their minimum spanning tree."""
+    """Indices of the points along the longest path in their minimum spanning tree."""
     if len(points) < 2:
         return np.arange(len(points))
     # SciPy takes lengths next to zero for no edge at all; a tree is the same for lengths that are all raised alike.
@@ -193,7 +193,7 @@ def make_starts(X: FloatArray, weight: FloatArray, init: Any, closed: bool, offs
         raise InvalidDataError(Message(words, Advice("closed", True), f"set init to one of {list(table)}"))
     made = [start for name, make in table.items() if _is_wanted(name, init) for start in make(X, weight)]
     made = made or table["pca"](X, weight)  # rows may have no loop
-    # Rows in a few heaps may have a single centre, which is no way.
+    # Rows in a few clusters may have a single centre, which is no path.
     return [each if len(each.vertices) > 1 else CurveStart(each.name, principal_line(X, weight)) for each in made]
 
 

@@ -1,4 +1,4 @@
-"""Whether a curve winds: whether it runs again and again beside itself through rows that belong to one strand.
+"""Whether a curve winds: whether it runs repeatedly beside itself through rows of one loop; the test is ours.
 
 Several passes round one loop, each a little shifted, are nearer to a curve that follows them one after the other than
 to the loop that they share. Such a curve is told from a helix or a spiral by the distance between its strands. Turns of
@@ -38,7 +38,7 @@ WOUND_RATIO = 1.4
 """Length of a curve that winds at least, in units of that of the ring that it winds about."""
 
 _PROBES = 300
-"""Points along a curve at which it is compared with itself."""
+"""Points along a curve at which distances to its other parts are measured."""
 
 
 class StrandDistances(NamedTuple):

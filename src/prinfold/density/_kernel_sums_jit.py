@@ -1,11 +1,11 @@
-"""Sums of Gaussian kernels over the points in balls, compiled.
+"""Sums of Gaussian kernels over the points within reach of groups of query points, compiled; the formulas are ours.
 
-Places come in groups that lie close together, each about an origin o. With y = x − o of a place, e = c − o of a centre
+Query points come in groups that lie close together, each about an origin o. With y = x − o, e = c − o of a centre
 and h = log w − ‖e‖²/2, the kernel is
 
     w exp(−‖c − x‖²/2) = exp(−‖y‖²/2) a,    a = exp(h + y·e),
 
-and what is added up is Σ a, Σ a e and Σ a e eᵀ. A crowd of points with second moment S about their mean counts by the
+and what is added up is Σ a, Σ a e and Σ a e eᵀ. Merged points with second moment S about their mean count by Taylor's
 expansion to second order about it: with u = y − e, v = S u and f = (u·v − tr S)/2,
 
     a → a (1 + f),    a e → a ((1 + f) e + v),    a e eᵀ → a ((1 + f) e eᵀ + v eᵀ + e vᵀ + S).
@@ -48,7 +48,7 @@ _any_order = njit(nogil=True, fastmath={"reassoc", "contract"})
 
 
 def _first_from(sorted_: FloatArray, low: int, high: int, value: float) -> int:
-    """The first place between ``low`` and ``high`` where the sorted numbers reach ``value``; ``high`` if none does."""
+    """The first index from ``low`` on at which the sorted numbers reach ``value``; ``high`` if none does."""
     while low < high:
         middle = (low + high) // 2
         if sorted_[middle] < value:
@@ -252,8 +252,8 @@ def _add_points_3(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) ->
 
 
 @_any_order
-def _add_crowds_2(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
-    """Add the sums over crowds with two coordinates."""
+def _add_merged_2(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
+    """Add the sums over merged points with two coordinates."""
     for i in range(len(Y)):
         y0, y1 = Y[i, 0], Y[i, 1]
         s = s0 = s1 = s00 = s01 = s11 = 0.0
@@ -275,8 +275,8 @@ def _add_crowds_2(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) ->
 
 
 @_any_order
-def _add_crowds_3(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
-    """Add the sums over crowds with three coordinates."""
+def _add_merged_3(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
+    """Add the sums over merged points with three coordinates."""
     for i in range(len(Y)):
         y0, y1, y2 = Y[i, 0], Y[i, 1], Y[i, 2]
         s = s0 = s1 = s2 = s00 = s01 = s02 = s11 = s12 = s22 = 0.0
@@ -334,16 +334,16 @@ def _add_points(chunk: FloatArray, n: int, Y: FloatArray, whole: bool, into: Flo
 
 
 def _add_chunk(
-    chunk: FloatArray, n: int, Y: FloatArray, crowds: bool, whole: bool, into: FloatArray, room: FloatArray
+    chunk: FloatArray, n: int, Y: FloatArray, merged: bool, whole: bool, into: FloatArray, room: FloatArray
 ) -> None:
     """Add the sums over a chunk; of points, only the first unless the ``whole`` of them is wanted."""
     D = Y.shape[1]
     if D > 3:
         _add_points(chunk, n, Y, whole, into, room)
-    elif D == 2 and crowds:
-        _add_crowds_2(chunk, n, Y, into)
-    elif crowds:
-        _add_crowds_3(chunk, n, Y, into)
+    elif D == 2 and merged:
+        _add_merged_2(chunk, n, Y, into)
+    elif merged:
+        _add_merged_3(chunk, n, Y, into)
     elif not whole:
         _add_total(chunk, n, Y, into)
     elif D == 2:
@@ -375,7 +375,7 @@ def _add_ball(
     half: float,
     square: float,
     Y: FloatArray,
-    crowds: bool,
+    merged: bool,
     whole: bool,
     sums: FloatArray,
     room: _Workspace,
@@ -397,7 +397,7 @@ def _add_ball(
             if held == _CHUNK or (held and r == n_runs - 1 and at == stop):
                 pairs += held * len(Y)
                 held = pad_chunk(chunk, held, strips.columns.shape[0])
-                add_chunk(chunk, held, Y, crowds, whole, sums, room.rows)
+                add_chunk(chunk, held, Y, merged, whole, sums, room.rows)
                 held = 0
     return pairs
 
@@ -438,7 +438,7 @@ def sum_balls(
     Y: FloatArray,
     groups: PlaceGroups,
     plain: Strips,
-    crowds: Strips,
+    merged: Strips,
     axes: IntArray,
     log_sum: FloatArray,
     shift: FloatArray,
@@ -451,7 +451,7 @@ def sum_balls(
     """
     D = Y.shape[1]
     n_sums = 1 + D + D * (D + 1) // 2
-    n_strips, largest, whole, pairs = max(len(plain.strip_at), len(crowds.strip_at)), 0, len(shift) > 0, 0
+    n_strips, largest, whole, pairs = max(len(plain.strip_at), len(merged.strip_at)), 0, len(shift) > 0, 0
     for g in range(len(groups.cuts) - 1):
         largest = max(largest, groups.cuts[g + 1] - groups.cuts[g])
     runs = np.empty(n_strips, np.int64), np.empty(n_strips, np.int64)
@@ -466,8 +466,8 @@ def sum_balls(
             for c in range(n_sums):
                 sums[i, c] = 0.0
         pairs += add_ball(plain, *ball, places[:n], False, whole, sums[:n], room)
-        if len(crowds.strip_at):
-            pairs += add_ball(crowds, *ball, places[:n], True, whole, sums[:n], room)
+        if len(merged.strip_at):
+            pairs += add_ball(merged, *ball, places[:n], True, whole, sums[:n], room)
         for i in range(n):
             write_moments(sums[i], places[i], axes, groups.rows[first + i], log_sum, shift, spread)
     return pairs

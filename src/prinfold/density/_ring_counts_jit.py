@@ -1,4 +1,7 @@
-"""Rows counted in rings about others, compiled. This module imports numba: import it only where there is much to do."""
+"""Weights of rows in rings of distance about sampled rows, compiled; the method is that of ``density.ring_counts``.
+
+This module imports numba: import it only where there is much to do.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from prinfold.numerics._compiled import compiled
 
 @compiled
 def count_rings(
-    columns: FloatArray, weight: FloatArray, asked: IntArray, first: int, mass: FloatArray, squares: FloatArray
+    columns: FloatArray, weight: FloatArray, sampled: IntArray, first: int, mass: FloatArray, squares: FloatArray
 ) -> None:
     """Add to ``mass`` and ``squares`` (m, B) the Σ w and Σ w s of every ring; ``columns`` (D, n) are the rows.
 
@@ -22,8 +25,8 @@ def count_rings(
     bits = s.view(np.int64)
     for start in range(0, n, size):
         stop = min(start + size, n)
-        for i in range(len(asked)):
-            here = asked[i]
+        for i in range(len(sampled)):
+            here = sampled[i]
             for j in range(stop - start):
                 s[j] = (columns[0, here] - columns[0, start + j]) ** 2
             for q in range(1, len(columns)):

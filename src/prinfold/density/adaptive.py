@@ -1,4 +1,8 @@
-"""Densities of kernels that are wide where rows are few and narrow where they crowd."""
+"""Adaptive kernel densities: kernels that are wide where rows are sparse and narrow where they are dense.
+
+The estimate with one bandwidth for each row is that of Breiman, Meisel and Purcell (1977), and its mean shift that of
+Comaniciu, Ramesh and Meer (2001).
+"""
 
 from __future__ import annotations
 
@@ -79,8 +83,8 @@ class AdaptiveDensity:
         return self.derivatives(X).log_density
 
     def derivatives(self, X: FloatArray) -> Derivatives:
-        log_sum, precision, slope, bend = self._sums.slopes(np.asarray(X, dtype=np.float64) - self._middle)
-        at = _AdaptiveDerivatives(log_sum - 0.5 * self.rows.shape[1] * log(2.0 * pi), slope, bend)
+        log_sum, precision, gradient, hessian = self._sums.derivatives(np.asarray(X, dtype=np.float64) - self._middle)
+        at = _AdaptiveDerivatives(log_sum - 0.5 * self.rows.shape[1] * log(2.0 * pi), gradient, hessian)
         at.precision = precision
         return at
 
@@ -94,7 +98,7 @@ class AdaptiveDensity:
         return np.asarray(self.bandwidths, dtype=np.float64)[np.asarray(self._tree.query(X - self._middle)[1])]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # what sums have found is found again
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # cached sums are made again
 
     @shared_property
     def _middle(self) -> FloatArray:

@@ -1,15 +1,14 @@
-"""Sums of Gaussian kernels that each have a width of their own.
+"""Sums of Gaussian kernels of different widths, with the gradient and Hessian of their logarithm.
 
 With centres c_j of weight w_j and width h_j, τ_j = 1/h_j², d_j = c_j − x and k_j = h_j^(−D) exp(−τ_j ‖d_j‖²/2), each
-place x has shares b_j = w_j k_j / Σ w k, and
+point x has shares b_j = w_j k_j / Σ w k, and
 
-    log_sum = log Σ w k / Σ w,    precision t = Σ b τ,    slope g = Σ b τ d,    bend B = Σ b τ² d dᵀ − t I − g gᵀ,
+    log_sum = log Σ w k / Σ w,    precision t = Σ b τ,    gradient g = Σ b τ d,    Hessian B = Σ b τ² d dᵀ − t I − g gᵀ,
 
-so that g is the gradient of log Σ w k and B its Hessian.
-
-Centres go by octaves of their width, each with strips of its own, in which kernels count that are within R of the
-widest of them. With R² = 2 log(Σ w h^(−D) / (ε min w h^(−D))) all that is left out makes up less than ε of any sum that
-is no less than the peak of the lowest kernel. Places with a smaller sum are done over all centres, in log space.
+so that g/t is the mean shift of Comaniciu, Ramesh and Meer (2001). How the sums are cut off is ours. Centres go by
+octaves of their width, each with strips of its own, in which kernels count that are within R of the widest of them.
+With R² = 2 log(Σ w h^(−D) / (ε min w h^(−D))) all that is left out makes up less than ε of any sum that is no less than
+the peak of the lowest kernel. Places with a smaller sum are done over all centres, in log space.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ _LEAST_LOG_SUM = -600.0
 """Log sums below this come from exponents at the end of their range."""
 
 
-class Slopes(NamedTuple):
-    """``log_sum`` (n,), ``precision`` (n,), ``slope`` (n, D) and ``bend`` (n, D, D); see the formulas of the module."""
+class KernelDerivatives(NamedTuple):
+    """``log_sum`` (n,), ``precision`` (n,), ``gradient`` (n, D) and ``hessian`` (n, D, D); formulas in the module."""
 
     log_sum: FloatArray
     precision: FloatArray
-    slope: FloatArray
-    bend: FloatArray
+    gradient: FloatArray
+    hessian: FloatArray
 
 
 class _Octave(NamedTuple):
@@ -62,8 +61,8 @@ class ScaledSums:
     width: FloatArray
     tolerance: float = 1e-6
 
-    def slopes(self, Z: FloatArray) -> Slopes:
-        """Log sum, precision, slope and bend at places (n, D)."""
+    def derivatives(self, Z: FloatArray) -> KernelDerivatives:
+        """Log sum, precision, gradient and Hessian at points (n, D)."""
         n, D = Z.shape
         axes = max(D, 2)
         sums, wild = np.zeros((n, 2 + axes + axes**2)), np.zeros(n, dtype=bool)
@@ -72,12 +71,12 @@ class ScaledSums:
         wild |= ~(sums[:, 0] >= self._least_sum)
         total = np.where(wild, 1.0, sums[:, 0])
         sums /= total[:, None]
-        precision, slope = sums[:, 1].copy(), sums[:, 2 : 2 + D].copy()
-        bend = sums[:, 2 + axes :].reshape(n, axes, axes)[:, :D, :D].copy()
-        bend -= precision[:, None, None] * np.eye(D) + slope[:, :, None] * slope[:, None, :]
-        out = Slopes(np.log(total) + self._level, precision, slope, bend)
+        precision, gradient = sums[:, 1].copy(), sums[:, 2 : 2 + D].copy()
+        hessian = sums[:, 2 + axes :].reshape(n, axes, axes)[:, :D, :D].copy()
+        hessian -= precision[:, None, None] * np.eye(D) + gradient[:, :, None] * gradient[:, None, :]
+        out = KernelDerivatives(np.log(total) + self._level, precision, gradient, hessian)
         for i in np.flatnonzero(wild).tolist():
-            for whole, part in zip(out, self._slopes_at_place(Z[i]), strict=True):
+            for whole, part in zip(out, self._derivatives_at_point(Z[i]), strict=True):
                 whole[i] = part
         return out
 
@@ -91,11 +90,11 @@ class ScaledSums:
         groups.for_each_part(lambda part: sum_scaled(Y, part, octave.strips, octave.axes, 1.0 / octave.width, sums))
         return np.asarray(wild)
 
-    def _slopes_at_place(self, z: FloatArray) -> Slopes:
-        """Slopes at a single place (D,), by the definition, relative to the largest share."""
+    def _derivatives_at_point(self, z: FloatArray) -> KernelDerivatives:
+        """Derivatives at a single point (D,), by the definition, relative to the largest share."""
         unit = float(self.width.max())
         d, tau = clip_coordinates(self.centers / unit) - clip_coordinates(z / unit), (unit / self.width) ** 2
-        with np.errstate(over="ignore"):  # of all but the widest, at places out of this world
+        with np.errstate(over="ignore"):  # of all but the widest, at points very far away
             exponent = self._log_peak - 0.5 * tau * np.einsum("ij,ij->i", d, d)
         most = float(exponent.max())
         share = np.exp(exponent - most)
@@ -103,11 +102,11 @@ class ScaledSums:
         near = share > 0
         share, tau, d = share[near] / total, tau[near], d[near]
         precision, v = float(share @ tau), tau[:, None] * d
-        slope = share @ v
-        v -= slope
-        bend = (share[:, None] * v).T @ v - precision * np.eye(len(z))
+        gradient = share @ v
+        v -= gradient
+        hessian = (share[:, None] * v).T @ v - precision * np.eye(len(z))
         value = most + np.log(total) + self._level
-        return Slopes(np.asarray(value), np.asarray(precision / unit**2), slope / unit, bend / unit**2)
+        return KernelDerivatives(np.asarray(value), np.asarray(precision / unit**2), gradient / unit, hessian / unit**2)
 
     @shared_property
     def _log_peak(self) -> FloatArray:

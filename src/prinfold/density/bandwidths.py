@@ -35,7 +35,7 @@ _RIDGE_FACTOR = 1.25
 _MOST_AGREEMENT_ROWS = 10_000
 """Most rows whose halves are compared by default; the guide has the cost."""
 
-_MOST_ASKED_ROWS = 2048
+_MOST_SAMPLED_ROWS = 2048
 """Most rows whose distances to all others stand for those of all rows."""
 
 _MOST_UNEVEN_FACTOR = 4.0
@@ -86,7 +86,7 @@ def effective_number(weight: FloatArray) -> float:
 
 
 def silverman(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
-    """h = σ (4 / ((D + 2) n))^(1/(D + 4)), σ² the mean variance of a column: best for normal data of equal columns."""
+    """h = σ (4 / ((D + 2) n))^(1/(D + 4)), σ² the mean column variance (Silverman 1986): best for round normal data."""
     scaled, D = _ScaledRows.of(rows, weight), rows.shape[1]
     return scaled.unit * _normal_scale(effective_number(weight), D, 0)
 
@@ -97,13 +97,13 @@ def _normal_scale(n: float, D: int, order: int) -> float:
 
 
 def likelihood(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
-    """The bandwidth that makes rows likeliest by the others, but for those that belong to none."""
+    """Bandwidth of maximum leave-one-out likelihood, with a share of the rows allowed to be outliers."""
     scaled = _ScaledRows.of(rows, weight)
     return scaled.unit * LeaveOneOutLikelihood.of(scaled.rows, weight).bandwidth()
 
 
 def plain_likelihood(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
-    """The bandwidth that makes rows likeliest by the others, outliers included."""
+    """Bandwidth of maximum leave-one-out likelihood, without outliers."""
     scaled = _ScaledRows.of(rows, weight)
     return scaled.unit * LeaveOneOutLikelihood.of(scaled.rows, weight, robust=False).bandwidth()
 
@@ -123,13 +123,13 @@ def plugin(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.
     Ψ₅ is that of a normal density, and gives Ψ₄, which gives Ψ₃.
     """
     scaled, D, n = _ScaledRows.of(rows, weight), rows.shape[1], effective_number(weight)
-    some = evenly_by_radius(scaled.rows, weight, _MOST_ASKED_ROWS)
+    some = evenly_by_radius(scaled.rows, weight, _MOST_SAMPLED_ROWS)
     rings = make_rings(scaled.rows, weight / weight.sum(), some)
-    asked = weight[some] / weight[some].sum()
+    sampled = weight[some] / weight[some].sum()
     psi = _normal_functional(5, D)
     for m in (4, 3):
         pilot = (2.0 * (2.0 * pi) ** (-0.5 * D) * _rising_product(D, m) / (n * psi)) ** (1.0 / (D + 2 * m + 2))
-        psi = _functional(m, D, rings, asked, n, float(pilot)) or _normal_functional(m, D)
+        psi = _functional(m, D, rings, sampled, n, float(pilot)) or _normal_functional(m, D)
     roughness = (4.0 * pi) ** (-0.5 * D) * 0.5 * D
     return scaled.unit * float(((D + 2) * roughness / (n * psi)) ** (1.0 / (D + 6)))
 
@@ -144,7 +144,7 @@ def _normal_functional(m: int, D: int) -> float:
     return float((4.0 * pi / D) ** (-0.5 * D) * (0.5 * D) ** m * _rising_product(D, m))
 
 
-def _functional(m: int, D: int, rings: Rings, asked: FloatArray, n: float, g: float) -> float:
+def _functional(m: int, D: int, rings: Rings, sampled: FloatArray, n: float, g: float) -> float:
     """Ψ_m estimated with kernels of width g; 0 where rows that stand for others leave nothing positive.
 
     (−1)^m Δ^m φ(x) = 2^m m! L_m(‖x‖²/2) φ(x), with L_m the Laguerre polynomial of parameter D/2 − 1.
@@ -153,14 +153,14 @@ def _functional(m: int, D: int, rings: Rings, asked: FloatArray, n: float, g: fl
     def kernel(s: FloatArray) -> FloatArray:
         return np.asarray(eval_genlaguerre(m, 0.5 * D - 1.0, 0.5 * s) * np.exp(-0.5 * s))
 
-    others = asked @ (rings.weight * kernel(rings.squared / g**2)).sum(axis=1)
+    others = sampled @ (rings.weight * kernel(rings.squared / g**2)).sum(axis=1)
     itself = float(kernel(np.zeros(1))[0]) / n
     scale = 2.0**m * factorial(m) * (2.0 * pi) ** (-0.5 * D) * g ** (-D - 2 * m)
     return max(float(scale * (others + itself)), 0.0)
 
 
 def wide_likelihood(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
-    """The likeliest bandwidth, made wider as ridges want it; see :func:`ridge_width_factor`."""
+    """Bandwidth of maximum leave-one-out likelihood times :func:`ridge_width_factor`."""
     wider = ridge_width_factor(effective_number(weight), rows.shape[1])
     return wider * likelihood(rows, weight, dimension, rng)
 
@@ -187,7 +187,7 @@ def agreement(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.rand
 
 
 def auto(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
-    """Up to 10 000 rows "agreement", always with the same halves; "wide_likelihood" of more rows, and for modes."""
+    """The rule "agreement" with fixed halves for up to 10 000 rows; "wide_likelihood" for more rows, and for modes."""
     if dimension == 0 or len(rows) > _MOST_AGREEMENT_ROWS:
         return wide_likelihood(rows, weight, dimension, rng)
     return agreement(rows, weight, dimension, np.random.default_rng(0))

@@ -1,4 +1,7 @@
-"""Densities of kernels on rows, with bandwidths by leave-one-out likelihood, and classes told apart by them.
+"""Kernel densities with bandwidths by leave-one-out likelihood, and posterior probabilities of classes from them.
+
+The estimator and its bandwidth are those of Habbema, Hermans and van den Broek (1974) and Duin (1976); Bayes' rule
+makes a classifier of the densities of the classes.
 
     p(x) = Σ_j w_j k(‖x − x_j‖² / h²) / (h^D V Σ_j w_j)
 
@@ -26,11 +29,11 @@ _PAIRS_PER_BLOCK = 2**18
 """Pairs of rows in a block: a few arrays of 2 MB."""
 
 _MOST_PAIRS = 2**23
-_LEAST_ASKED_ROWS = 50
-"""Pairs whose distances are kept while a bandwidth is looked for (64 MB), and the rows that are asked at the least.
+_LEAST_SAMPLED_ROWS = 50
+"""Pairs whose distances are kept while a bandwidth is looked for (64 MB), and the least number of sampled rows.
 
-Of n rows, all are asked how likely the others make them while n² is within the first, and otherwise so many that their
-pairs with all rows are; one number is well determined by a few hundred rows."""
+All of n rows are sampled while n² is within the first, and otherwise so many that their pairs with all rows are; one
+number is well determined by a few hundred rows."""
 
 _EMPTY_NATS = 50.0
 """Nats below a kernel's peak that a row out of reach of all kernels counts for: about ten bandwidths of a Gaussian.
@@ -45,7 +48,7 @@ _TRIED_BANDWIDTHS = 25
 
 
 def kernel_shares(s: FloatArray, weight: FloatArray, profile: Profile) -> tuple[FloatArray, FloatArray]:
-    """(m, n) w_j k(s_ij) / exp(o_i), and the logarithms o (m,) that make no row vanish where the kernel does not."""
+    """(m, n) w_j k(s_ij) / exp(o_i), and o (m,), chosen so that no row underflows where its kernel sum is positive."""
     base = s.min(axis=1) if profile.reach == inf else np.zeros(len(s))
     # Only the Gaussian reaches everywhere, and k(s) = k(s − t) k(t) holds for it.
     return np.asarray(weight * profile.value(s - base[:, None])), -0.5 * base
@@ -84,10 +87,10 @@ def nearest_squared(X: FloatArray, rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Leave-one-out sums of kernels: ``squared`` (m, n) distances of the rows ``asked`` (m,) to all, their own inf."""
+    """Leave-one-out sums of kernels: ``squared`` (m, n) distances of rows ``sampled`` (m,) to all, their own inf."""
 
     squared: FloatArray
-    asked: IntArray
+    sampled: IntArray
     weight: FloatArray
     dimension: int
     robust: bool = False
@@ -97,11 +100,11 @@ class LeaveOneOut:
     def of(
         cls, X: FloatArray, weight: FloatArray, most_pairs: int = _MOST_PAIRS, *, robust: bool = False
     ) -> LeaveOneOut:
-        """Sums over at least two different rows (n, D) with positive weights; which are asked depends on the rows."""
-        asked = evenly_by_radius(X, weight, max(_LEAST_ASKED_ROWS, most_pairs // len(X)))
-        squared = squared_distances(X[asked].astype(np.float64, copy=False), X)
-        squared[np.arange(len(asked)), asked] = inf
-        return cls(squared, asked, weight, X.shape[1], robust)
+        """Sums over at least two different rows (n, D) with positive weights; which are sampled depends on the rows."""
+        sampled = evenly_by_radius(X, weight, max(_LEAST_SAMPLED_ROWS, most_pairs // len(X)))
+        squared = squared_distances(X[sampled].astype(np.float64, copy=False), X)
+        squared[np.arange(len(sampled)), sampled] = inf
+        return cls(squared, sampled, weight, X.shape[1], robust)
 
     @property
     def total_weight(self) -> float:
@@ -113,15 +116,15 @@ class LeaveOneOut:
         A sum that is lower than exp(−50) times the lightest weight counts as that where the kernel is compact or the
         sums are to be robust, so that no row far from all others decides alone.
         """
-        others = np.maximum(self.total_weight - self.weight[self.asked], self.weight.min())
+        others = np.maximum(self.total_weight - self.weight[self.sampled], self.weight.min())
         total = self._by_block(_log_total, bandwidth, profile)
         if self.robust or profile.reach < inf:
             total = np.maximum(total, np.log(self.weight.min()) - _EMPTY_NATS)
         return np.asarray(total - np.log(others) - self.dimension * np.log(bandwidth))
 
     def log_likelihood(self, bandwidth: float, profile: Profile) -> float:
-        """Mean log density of the rows asked, by their weights."""
-        return float(np.average(self.log_density(bandwidth, profile), weights=self.weight[self.asked]))
+        """Mean log density of the rows sampled, by their weights."""
+        return float(np.average(self.log_density(bandwidth, profile), weights=self.weight[self.sampled]))
 
     def neighbors(self, bandwidth: float, profile: Profile) -> FloatArray:
         """(m,) effective number of different neighbours, (Σ w k)² / Σ (w k)² over j ≠ i; 0 where there are none."""
@@ -185,7 +188,7 @@ def class_rows(X: FloatArray, codes: IntArray, weight: FloatArray | None) -> lis
 def class_bandwidths(groups: Sequence[ClassRows], profile: Profile, per_class: bool) -> FloatArray:
     """(C,) bandwidths by leave-one-out likelihood: one for all classes, or each its own.
 
-    A class of one row alone says nothing of a bandwidth and takes the common one. If all classes are so, that is the
+    A class of one row has no bandwidth of its own and takes the common one. If all classes are so, that is the
     distance between two rows of different classes on average, and 1 if there is none.
     """
     sums = [LeaveOneOut.of(group.rows, group.weight, robust=True) if len(group.rows) > 1 else None for group in groups]

@@ -36,8 +36,9 @@ class KernelDensityClassifier(ClassifierMixin, StoredEstimator):
     """Classify rows by the density of kernels on the training rows of each class.
 
     A row goes to the class with the largest P(c) p(x | c), where p(x | c) = Σ_j w_j k(‖x − x_j‖²/h²) / (h^D V Σ_j w_j)
-    sums over the rows of the class. Between narrow kernels, which ask the nearest row, and wide ones, which ask for the
-    nearest mean, lies the bandwidth that makes each row most likely by the others of its class.
+    sums over the rows of the class. With narrow kernels this is the nearest-neighbour rule, and with wide ones that of
+    the nearest mean; by default the bandwidth has the largest leave-one-out likelihood of the rows within their
+    classes.
 
     Parameters
     ----------

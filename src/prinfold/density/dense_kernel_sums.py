@@ -26,7 +26,8 @@ class DenseSums:
     """Sums over all centres by products of matrices: for many columns, or kernels that reach most of the centres.
 
     With x and c taken from the middle of the centres, and j the largest of the exponents x·c + log w − ‖c‖²/2,
-    kernels are relative to that of c_j, so that no place is too far away.
+    kernels are relative to that of c_j, so that no point is too far away. The moments are those of
+    :mod:`prinfold.density.kernel_moments`.
     """
 
     centers: FloatArray

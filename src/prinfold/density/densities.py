@@ -1,8 +1,10 @@
-"""Densities with gradient and Hessian, whose ridges are sought.
+"""Densities with gradient and Hessian, whose ridges are found: the interface, and Gaussian kernels on rows.
 
 A density is anything with four verbs, so that users can bring their own: its logarithm, that with gradient and Hessian
 in one pass, the mean shift that its gradient suggests, and the length over which it changes. All take rows (n, D), and
-the answer for a row does not depend on what comes with it.
+the answer for a row does not depend on what comes with it. Gradient, Hessian and mean shift of kernels are those of
+Ozertem & Erdogmus (2011); McQueen, sections 4.2 and 4.3, where g = p m/h² with m the mean shift (the printed formula
+subtracts x twice).
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ class Density(Protocol):
 
 @runtime_checkable
 class ResampledDensity(Density, Protocol):
-    """A density of kernels of one bandwidth on rows, which other rows have too; the user's own need not be one."""
+    """A density of kernels of one bandwidth, which can be put on other rows; the user's own need not be one."""
 
     def kernels(self) -> KernelDensity:
         """The kernels that the density stands on, with their rows and weights."""
@@ -79,7 +81,7 @@ class ResampledDensity(Density, Protocol):
 
 
 def resampled(density: Density) -> ResampledDensity:
-    """The density itself, if other rows have one like it; else raises an error."""
+    """The density itself, if it can be put on other rows; else raises an error."""
     if isinstance(density, ResampledDensity):
         return density
     raise InvalidParameterError(
@@ -89,7 +91,7 @@ def resampled(density: Density) -> ResampledDensity:
 
 
 class Kernels(NamedTuple):
-    """Coordinates in which every kernel is round and one wide: u = F⁻¹ (x − o) with the kernels' matrix H = F Fᵀ.
+    """Whitened coordinates u = F⁻¹ (x − o), in which every kernel is the standard normal; the kernels' matrix is F Fᵀ.
 
     ``factor`` is F: a number, (D,) the diagonal, or (D, D) a lower triangle; ``inverse`` is its inverse.
     """
@@ -119,11 +121,11 @@ class Kernels(NamedTuple):
         """(n, D) F v: steps in data space from those in the coordinates u."""
         return _times(self.factor, steps)
 
-    def slope(self, gradient: FloatArray) -> FloatArray:
+    def gradient(self, gradient: FloatArray) -> FloatArray:
         """(n, D) F⁻ᵀ g: the gradient by x from the gradient g by u."""
         return _times(self.inverse.T, gradient)
 
-    def bend(self, hessian: FloatArray) -> FloatArray:
+    def hessian(self, hessian: FloatArray) -> FloatArray:
         """(n, D, D) F⁻ᵀ A F⁻¹: the Hessian by x from the Hessian A by u; written over ``hessian`` where it can be."""
         if self.inverse.ndim == 2:
             return np.asarray(self.inverse.T @ hessian @ self.inverse)
@@ -153,7 +155,7 @@ class KernelDensity:
         h, with H = h² I; one for each column, with H = diag(h²); or H itself, which has squared units.
     accuracy : {"truncated", "exact", "compressed"}
         What is left out of the sums: what together is below a millionth of them, with polynomials in their place where
-        rows crowd; nothing; or more, with rows that crowd within a quarter of a bandwidth put together, which changes
+        rows are dense; nothing; or more, with rows within a quarter of a bandwidth of each other merged, which changes
         log p by some 1e-5 and takes a fraction of the time from 100 000 rows on.
         :mod:`prinfold.density.kernel_sums` states the bounds.
     """
@@ -188,7 +190,7 @@ class KernelDensity:
         every = np.arange(spread.shape[1])
         spread[:, every, every] -= 1.0
         value -= self._log_volume
-        return Derivatives(value, self._kernels.slope(shift), self._kernels.bend(spread))
+        return Derivatives(value, self._kernels.gradient(shift), self._kernels.hessian(spread))
 
     def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
         """m = Σ b_j x_j − x = H ∇ log p, with b the shares of the kernels at x."""
@@ -206,7 +208,7 @@ class KernelDensity:
         return replace(self, rows=rows, weight=weight)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # what sums have found is found again
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # cached sums are made again
 
     @shared_property
     def _kernels(self) -> Kernels:

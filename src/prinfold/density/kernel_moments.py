@@ -4,7 +4,8 @@ With centres c_j of weight w_j, d_j = c_j − x and k_j = exp(−‖d_j‖²/2),
 
     log_sum = log Σ w k / Σ w,    shift m = Σ w k d / Σ w k,    spread C = Σ w k d dᵀ / Σ w k − m mᵀ,
 
-so that m is the gradient of log Σ w k and C − I its Hessian.
+so that m is the gradient of log Σ w k and C − I its Hessian. m is the mean shift of McQueen, section 4.2, and I − C the
+local inverse covariance of step 5 of its algorithm (section 4.4), in units of the bandwidth.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.numerics.checked import require_finite
 
 _FARTHEST_COORDINATE = 1e150
-"""Coordinates beyond this are held there: their squares would be infinite."""
+"""Coordinates are clipped to this: their squares would be infinite."""
 
 
 class KernelMoments(NamedTuple):
@@ -41,7 +42,7 @@ class KernelMoments(NamedTuple):
 
 
 class KernelSums(Protocol):
-    """Sums over kernels at places Z (n, D)."""
+    """Sums over kernels at points Z (n, D)."""
 
     def log_sum(self, Z: FloatArray) -> FloatArray:
         """(n,) log Σ w k / Σ w, finite everywhere."""

@@ -1,21 +1,21 @@
-"""Sums of Gaussian kernels of bandwidth 1 at many places, from which a density, its gradient and its Hessian are made.
+"""Sums of Gaussian kernels of bandwidth 1 at many points, from which a density, its gradient and its Hessian are made.
 
-The sums are those of :mod:`prinfold.density.kernel_moments`. Three things are left out or put together, with bounds:
+The sums are those of :mod:`prinfold.density.kernel_moments`. Three approximations save time; their bounds are ours:
 
 * *Out of reach.* Centres farther than R are left out. With R² = 2 log(Σ w / (ε w_min)) they make up less than ε of any
   sum Σ w k that is no less than w_min, as it is wherever there is a centre, and less than ε R² of Σ w k ‖d‖². A place
   with a smaller sum, on the outskirts or far away, is done again: with t its distance from the nearest centre, those
   within √(t² + R²) count, and the same holds relative to its own sum. So it does everywhere.
-* *Crowds.* Points of a cell that is small beside the bandwidth count by their weight, mean and second moment, to second
-  order: one smooth function with the gradient and Hessian that are given. With T = Σ w ‖δ‖³ over points that are off
-  the mean of their cell by δ, Taylor's remainder is at most
+* *Merged points.* Points of a cell that is small beside the bandwidth count by their weight, mean and second moment, to
+  second order: one smooth function with the gradient and Hessian that are given. With T = Σ w ‖δ‖³ over points that are
+  off the mean of their cell by δ, Taylor's remainder is at most
 
       |Δ Σ w k| ≤ 1.3802 T/6,    ‖Δ ∇Σ w k‖ ≤ 3 T/6,    ‖Δ ∇²Σ w k‖ ≤ 5.7833 T/6,
 
   since the third, fourth and fifth derivatives of k in any direction, He₃, He₄ and He₅ times a Gaussian, never exceed
   these numbers; in cells of side c no ‖δ‖ exceeds √D c. Relative to Σ w k the change grows with the distance of what
-  counts, so that a place more than three bandwidths from the mean of that is done again without crowds.
-* *Patches.* Where rows crowd, polynomials stand for the sums: :mod:`prinfold.density.patches` states how well.
+  counts, so that a place more than three bandwidths from the mean of that is done again without merging points.
+* *Patches.* Where rows are dense, polynomials stand for the sums: :mod:`prinfold.density.patches` states how well.
 
 Results for a place do not depend on the others: in balls to the last bit, by products of matrices to rounding.
 """
@@ -34,7 +34,7 @@ from prinfold.density.dense_kernel_sums import DenseSums
 from prinfold.density.kernel_moments import KernelMoments, KernelSums, clip_coordinates, moments_at_place
 from prinfold.density.patches import make_patched_sums
 from prinfold.density.strips import (
-    Crowds,
+    MergedPoints,
     PlaceGroups,
     Strips,
     compress,
@@ -52,13 +52,13 @@ _SIDE_BANDWIDTHS = 1.0
 groups of ten thousand rows on a curve hold too few places for what is copied."""
 
 _LEAST_CROWD = 3
-"""Fewest points that are replaced by a crowd: it costs as much as about 1.7 of them."""
+"""Fewest points of a cell that are merged: the result costs as much as about 1.7 of them."""
 
 _MOST_COMPRESSED_SHARE = 0.8
-"""Crowds are made where they leave less than this share of the work."""
+"""Points are merged where that leaves less than this share of the work."""
 
 _OUTSKIRTS_BANDWIDTHS = 3.0
-"""Bandwidths from the mean of what counts at a place beyond which crowds are undone."""
+"""Bandwidths from the mean of what counts at a place beyond which merging is undone."""
 
 _FAR_BANDWIDTHS = 1e6
 """Bandwidths from all centres, or from their middle, from which on places are summed one by one."""
@@ -81,9 +81,9 @@ _PATCHES_FROM_CENTERS = 500
 
 
 class Accuracy(NamedTuple):
-    """Approximations allowed: ``tolerance`` ε of what is out of reach, ``side`` c of the cells of crowds, ``patches``.
+    """Approximations allowed: ``tolerance`` ε of what is out of reach, ``side`` c of the cells to merge, ``patches``.
 
-    ε is zero to leave out nothing, and c is None to put nothing together.
+    ε is zero to leave out nothing, and c is None to merge nothing.
     """
 
     tolerance: float = 1e-6
@@ -115,14 +115,14 @@ def make_sums(centers: FloatArray, weight: FloatArray, accuracy: Accuracy) -> Ke
 
 @dataclass(frozen=True, eq=False)
 class BallSums:
-    """Sums over the centres in reach, found in strips, and over crowds of them."""
+    """Sums over the centres in reach, found in strips, some of them merged."""
 
     centers: FloatArray
     weight: FloatArray
     accuracy: Accuracy
 
     def log_sum(self, Z: FloatArray) -> FloatArray:
-        # Whether crowds are undone hangs on the shift.
+        # Whether merging is undone depends on the shift.
         return self._sums(Z, len(Z) if self._compressed is not None else 0).log_sum
 
     def moments(self, Z: FloatArray) -> KernelMoments:
@@ -140,8 +140,8 @@ class BallSums:
         wild = np.abs(Y - self._middle).max(axis=1, initial=0.0) > _FAR_BANDWIDTHS
         rows = np.flatnonzero(~wild)
         if self._compressed is not None:
-            _, lone, crowds = self._compressed
-            self._fill(Y, self._group(Y, rows), lone, crowds, out)
+            _, lone, merged = self._compressed
+            self._fill(Y, self._group(Y, rows), lone, merged, out)
             rows = rows[
                 ~(np.square(out.shift[rows]).sum(axis=1) <= _OUTSKIRTS_BANDWIDTHS**2) | self._too_small(out, rows)
             ]
@@ -154,7 +154,7 @@ class BallSums:
         return out
 
     def _too_small(self, out: KernelMoments, rows: IntArray) -> BoolArray:
-        """Which of the rows have a sum that is too small to be bounded relative to itself."""
+        """Whether the sum of each row is too small for the bounds to hold relative to it."""
         least = _LEAST_LOG_SUM if self.reach == inf else max(_LEAST_LOG_SUM, float(self._log_weight.min()) - 1e-9)
         return np.asarray(~(out.log_sum[rows] >= least))
 
@@ -175,10 +175,10 @@ class BallSums:
     def _group(self, Y: FloatArray, rows: IntArray) -> PlaceGroups:
         return group_places(Y, rows, _SIDE_BANDWIDTHS, self.reach**2, self._middle)
 
-    def _fill(self, Y: FloatArray, groups: PlaceGroups, plain: Strips, crowds: Strips, out: KernelMoments) -> None:
+    def _fill(self, Y: FloatArray, groups: PlaceGroups, plain: Strips, merged: Strips, out: KernelMoments) -> None:
         from prinfold.density._kernel_sums_jit import sum_balls
 
-        groups.for_each_part(lambda part: sum_balls(Y, part, plain, crowds, self._axes, *out))
+        groups.for_each_part(lambda part: sum_balls(Y, part, plain, merged, self._axes, *out))
 
     def _reorder(self, Z: FloatArray) -> FloatArray:
         return reorder_axes(clip_coordinates(Z), self._axes)
@@ -205,13 +205,13 @@ class BallSums:
 
     @shared_property
     def _plain(self) -> tuple[Strips, Strips]:
-        """All centres, and no crowds."""
+        """All centres, and no merged ones."""
         none = np.zeros(0, dtype=np.int64)
         return self._strips(self._log_weight, self._points), self._strips(self._log_weight[none], self._points[none])
 
     @shared_property
-    def _compressed(self) -> tuple[Crowds, Strips, Strips] | None:
-        """Crowds, and strips of lone centres and of crowds; None where they are not wanted or do not pay."""
+    def _compressed(self) -> tuple[MergedPoints, Strips, Strips] | None:
+        """Merged centres, and strips of lone and of merged ones; None where merging is not wanted or does not pay."""
         if self.accuracy.side is None or self._points.shape[1] > 3:
             return None
         made = compress(self._points, self.weight, self.accuracy.side, _LEAST_CROWD)

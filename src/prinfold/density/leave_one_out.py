@@ -1,8 +1,9 @@
-"""The bandwidth that makes rows likeliest by the others, with some of them allowed to belong to none.
+"""Bandwidth of maximum leave-one-out likelihood, with a share of the rows allowed to be outliers.
 
-Leave-one-out likelihood is fragile: three outliers in 500 rows, each of which nothing else would explain, can take the
-bandwidth to eight times what it was. Here a row comes from the kernels of the others with probability 1 − ε, and else
-from anywhere in the ball about all rows:
+Leave-one-out likelihood (Habbema, Hermans and van den Broek 1974) is fragile: three outliers in 500 rows can make the
+bandwidth eight times as wide. A uniform component for outliers, as Banfield and Raftery (1993) add one to mixtures,
+prevents that; its use here and the EM step below are ours. Here a row comes from the kernels of the others with
+probability 1 − ε, and else from anywhere in the ball about all rows:
 
     L(h, ε) = Σ_i w_i log[(1 − ε) p_{−i}(x_i; h) + ε / |ball|] / Σ_i w_i,    0 ≤ ε ≤ ½.
 
@@ -11,7 +12,7 @@ A row far from all others then costs what the ball does, whatever the bandwidth.
     h² = Σ_i w_i r_i Σ_j b_ij ‖x_i − x_j‖² / (D Σ_i w_i r_i),
 
 with r the share that the kernels have in a row and b the shares of the kernels in that, and no step of it lowers L.
-All that is asked of the rows are distances, which rings hold for every bandwidth at once; see ``density.ring_counts``.
+Only distances between rows are needed, which rings hold for every bandwidth at once; see ``density.ring_counts``.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.kernel_widths import least_loss_bandwidth
 from prinfold.density.ring_counts import Rings, make_rings
 
-MOST_ASKED_ROWS = 2048
-"""Most rows whose likelihood by all others is computed; of more rows, those that are even steps apart by radius."""
+MOST_SAMPLED_ROWS = 2048
+"""Most rows whose likelihood given all others is computed; of more rows, a sample at even steps of the radius."""
 
 _NEIGHBORS, _LEAST_SHARE_OF_DISTANCE = 5, 0.1
 """No bandwidth is below a tenth of the median distance to the fifth neighbour, divided by √D.
@@ -41,7 +42,7 @@ _GRID_RATIO = 1.15
 """Between bandwidths tried before the best is refined: the likelihood may have several maxima."""
 
 _MOST_OUTLIERS = 0.5
-"""Largest share ε of the rows that can belong to no kernel."""
+"""Largest share ε of outliers."""
 
 _SHARE_STEPS = 30
 """Steps of EM on ε alone: from 5 %, to three digits where it matters."""
@@ -51,8 +52,8 @@ _SHARE_STEPS = 30
 class LeaveOneOutLikelihood:
     """Leave-one-out likelihood of bandwidths, from ``rings`` about some rows with weights ``weight`` (m,).
 
-    ``others`` (m,) is the weight of all rows but the one asked; ``log_anywhere`` is −log |ball|, −inf to have every
-    row explained by others; ``least`` and ``most`` bound the bandwidth. Densities are over ``dimension`` columns.
+    ``others`` (m,) is the weight of all rows but the one sampled; ``log_anywhere`` is −log |ball|, −inf for no
+    outliers; ``least`` and ``most`` bound the bandwidth. Densities are over ``dimension`` columns.
     """
 
     rings: Rings
@@ -70,7 +71,7 @@ class LeaveOneOutLikelihood:
         weight: FloatArray,
         *,
         robust: bool = True,
-        asked: int = MOST_ASKED_ROWS,
+        sampled: int = MOST_SAMPLED_ROWS,
         dimension: int | None = None,
     ) -> LeaveOneOutLikelihood:
         """The likelihood of at least two different rows (n, D), centred and of order 1, with positive weights.
@@ -78,7 +79,7 @@ class LeaveOneOutLikelihood:
         Where rows lie on a surface, such as a sphere, and the density is one on that, ``dimension`` is the surface's.
         """
         n, D = len(X), dimension or X.shape[1]
-        some = evenly_by_radius(X, weight, asked)
+        some = evenly_by_radius(X, weight, sampled)
         rings = make_rings(X, weight, some)
         k = min(_NEIGHBORS, n - 1)
         near = np.asarray(cKDTree(X).query(X[some], k=[k + 1])[0])
@@ -123,7 +124,7 @@ class LeaveOneOutLikelihood:
         )
 
     def bandwidth(self) -> float:
-        """The likeliest bandwidth."""
+        """The bandwidth of largest likelihood."""
         n_tried = max(2, ceil(log(self.most / self.least) / log(_GRID_RATIO)) + 1)
         return least_loss_bandwidth(lambda h: -self.log_likelihood(h), self.least, self.most, n_tried, tol=1e-5)
 

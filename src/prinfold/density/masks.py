@@ -1,7 +1,8 @@
-"""Masks of what was observed: edges and holes of a survey that must not pass for ridges.
+"""Edge correction of a density by a mask: edges and holes of a survey must not look like ridges.
 
 Near an edge kernels reach out to where nothing was observed, and the density falls off as if there were less to see.
-Dividing by the density of points spread evenly over what was observed, with the same kernels, takes that out:
+Dividing by the density of points spread evenly over what was observed, with the same kernels, corrects that, as in
+Diggle (1985), where an integral over the observed region takes the place of the points:
 
     log p(x) = log Σ_j w_j k(x − x_j) − log Σ_i v_i k(x − m_i) + constant.
 
@@ -26,7 +27,7 @@ from prinfold.files.kinds import Kinds, number
 from prinfold.validation.tables import as_numbers
 
 _STEP_BANDWIDTHS = 0.5
-"""Bandwidths between even points over what was observed: their density is flat to a part in a thousand million."""
+"""Bandwidths between even points over what was observed: their density is flat to one part in 10⁹."""
 
 _MARGIN_BANDWIDTHS = 2.0
 """Bandwidths around the box of all rows that even points cover: a mask may go on there."""
@@ -54,7 +55,7 @@ class Edge:
         return cls(density, float(np.median(density.log_density(places))) + log(_EDGE_SHARE))
 
     def outside(self, X: FloatArray) -> BoolArray:
-        """(n,) which places could not have been seen."""
+        """(n,) whether points lie outside of what was observed."""
         return np.asarray(self.density.log_density(X) < self.level)
 
 

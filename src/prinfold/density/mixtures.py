@@ -1,4 +1,8 @@
-"""Densities made of others: mixtures of a few normal densities, and ratios of two densities."""
+"""Mixtures of normal densities, and ratios of two densities, with their gradients, Hessians and mean shifts.
+
+Gradient, Hessian and the fixed-point step on a mixture are those of Carreira-Perpiñán (2000), in logarithms. The
+length over which a mixture changes, and the ratio with the mean shift of its numerator, are ours.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +22,10 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers
 
 _NUMBERS_AT_ONCE = 2**20
-"""Numbers in the largest array of a block of places."""
+"""Numbers in the largest array of a block of rows."""
 
 _FARTHEST_COORDINATE = 1e100
-"""Coordinates beyond this are held there: their squares would be infinite."""
+"""Coordinates are clipped to this: their squares would be infinite."""
 
 
 class _MixtureParts(NamedTuple):
@@ -113,7 +117,7 @@ class MixtureDensity:
         return Derivatives._make(np.concatenate(each) for each in zip(*found, strict=True))
 
     def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
-        """m = (Σ b_j Σ_j⁻¹)⁻¹ ∇ log p: to the fixed point that x would have if the shares b stayed as they are."""
+        """m = (Σ b_j Σ_j⁻¹)⁻¹ ∇ log p: the step to the fixed point of x for constant shares b."""
         precision = np.concatenate([self._mean_precision(self._parts(block).share) for block in self._blocks(X)])
         return np.linalg.solve(precision, at.gradient[:, :, None])[:, :, 0]
 
@@ -170,7 +174,7 @@ _COVARIANCES: dict[str, Callable[[FloatArray, int, int], FloatArray]] = {
 @storable
 @dataclass(frozen=True, eq=False)
 class RatioDensity:
-    """One density relative to another: log p = log p_top − log p_bottom, which integrates to nothing in particular.
+    """One density relative to another: log p = log p_top − log p_bottom, which need not integrate to 1.
 
     With the bottom that of random points all over a survey, under its mask, an edge of the survey is no ridge.
 
@@ -208,7 +212,7 @@ class RatioDensity:
         )
 
     def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
-        """Mean shift of the top with this gradient: h² times it, or the matrix H of the kernels times it."""
+        """Mean shift of the numerator with this gradient: h² times it, or the matrix H of the kernels times it."""
         return self.top.shift(X, at)
 
     def length(self, X: FloatArray) -> FloatArray:

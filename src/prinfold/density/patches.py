@@ -1,4 +1,4 @@
-"""Sums of Gaussian kernels by polynomials on small patches, where there are so many places that it pays.
+"""Sums of Gaussian kernels by polynomials on small patches, where query points are many enough for that to pay.
 
 About the centre o of a patch, with y = x − o, sums are
 
@@ -8,12 +8,12 @@ and F is smooth: a mixture of exponentials exp(y·e). On a patch of side s it is
 that is nearest to its value, gradient and Hessian at the 3^D nodes of a lattice of step s/2, which neighbouring patches
 share. Moments come from the derivatives of the polynomial, so that within a patch they are those of one function.
 
-How far off that is shows in a single kernel: whatever its distance and direction, and wherever on the patch, Σ w k is
-off by no more than 8e-10 of its weight, the gradient by 3e-8 and the Hessian by 8e-7, and sums over many by no more
-than that of their weight.
+The method and its bounds are ours. The error can be seen from a single kernel: whatever its distance and direction, and
+wherever on the patch, Σ w k is off by no more than 8e-10 of its weight, the gradient by 3e-8 and the Hessian by 8e-7,
+and sums over many by no more than that of their weight.
 
-Patches are made where rows are crowded, when a place first falls into their neighbourhood; what a place gets does not
-depend on when that was or what else was asked for.
+Patches are made where rows are dense, when a query point first falls into their neighbourhood; what a place gets does
+not depend on when that was or what else was asked for.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _SIDE_BANDWIDTHS = 0.4
 """Bandwidths across a patch; the mean shift jumps by less than 1e-7 of them from one to the next."""
 
 _LEAST_ROWS_IN_PATCH = {1: 2, 2: 4, 3: 8}
-"""Rows in a patch, by columns, from which on it pays to ask once at every row: as many as it has nodes of its own."""
+"""Least rows of a dense patch, by columns, which pay for one evaluation at every row: as many as its own nodes."""
 
 _LEAST_PATCHED_SHARE = 0.25
-"""Share of all rows in crowded cells from which on patches are made."""
+"""Least share of all rows in dense cells for patches to be made."""
 
 _BLOCK_SIDE = 4
 """Patches along the side of a block that is made at once, so that they share nodes."""
@@ -55,7 +55,7 @@ _ROWS_PER_PART = 2**14
 
 
 def make_patched_sums(sums: KernelSums, centers: FloatArray) -> KernelSums:
-    """Sums that use patches where rows crowd; the sums as they are where few rows do, or in more than three columns."""
+    """Sums by patches where rows are dense; ``sums`` itself where few rows are, or in more than three columns."""
     m, D = centers.shape
     if D not in _LEAST_ROWS_IN_PATCH:
         return sums

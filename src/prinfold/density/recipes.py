@@ -44,7 +44,7 @@ _MOST_REPEATED_ROWS = 10_000_000
 """Most rows to repeat by whole weights, for a mixture that takes no weights."""
 
 _COMPRESS_FROM_ROWS = 20_000
-"""Rows from which on those that crowd are put together, which changes log p by some 1e-5."""
+"""Rows from which on close ones are merged, which changes log p by some 1e-5."""
 
 
 class EstimatedDensity(NamedTuple):

@@ -1,7 +1,7 @@
-"""Weights of rows in rings about some of them: one pass over pairs that serves kernels of every bandwidth.
+"""Histograms of distances about a sample of rows: one pass over pairs that serves kernels of every bandwidth.
 
-About each row that is asked, all others are counted in rings, sixteen to every doubling of the squared distance. A sum
-of a function f of squared distances is then one over rings,
+The method is ours. About each sampled row all others are counted in rings of distance, sixteen to every doubling of the
+squared distance. A sum of a function f of squared distances is then one over rings,
 
     Σ_j w_j f(s_ij) ≈ Σ_b W_ib f(s̄_ib),
 
@@ -24,7 +24,7 @@ RINGS = 16
 """Rings to every doubling of the squared distance."""
 
 LOWEST, HIGHEST = -100, 60
-"""Powers of two of squared distances told apart; what is nearer or farther is counted with the last of them."""
+"""Range of powers of two of squared distances; nearer or farther rows are counted in the first or last ring."""
 
 _SHIFT = 48
 """Bits of a double below the exponent and the first four of the mantissa, which number the rings."""
@@ -52,15 +52,15 @@ def ring_of(squared: FloatArray) -> IntArray:
     return np.asarray(np.clip(bits - _FIRST, 0, _COUNT - 1))
 
 
-def make_rings(X: FloatArray, weight: FloatArray, asked: IntArray) -> Rings:
-    """The rings about rows ``asked`` (m,) of X (n, D) with weights (n,); no row is in its own.
+def make_rings(X: FloatArray, weight: FloatArray, sampled: IntArray) -> Rings:
+    """The rings about rows ``sampled`` (m,) of X (n, D) with weights (n,); no row is in its own.
 
     Rings that are empty about all rows are left out. X should have distances of order 1.
     """
     X = np.ascontiguousarray(X, dtype=np.float64)
     require_finite("rows", X, "rescale their columns", LARGEST)
-    total = np.zeros((2, len(asked), _COUNT))
-    if len(X) * len(asked) < _COMPILED_FROM:
+    total = np.zeros((2, len(sampled), _COUNT))
+    if len(X) * len(sampled) < _COMPILED_FROM:
         count, size = count_rings_reference, max(1, _BLOCK_PAIRS // len(X))
     else:
         from prinfold.density._ring_counts_jit import count_rings
@@ -69,24 +69,24 @@ def make_rings(X: FloatArray, weight: FloatArray, asked: IntArray) -> Rings:
     columns = np.ascontiguousarray(X.T)
 
     def one(part: slice) -> None:
-        count(columns, weight, asked[part], _FIRST, total[0, part], total[1, part])
+        count(columns, weight, sampled[part], _FIRST, total[0, part], total[1, part])
 
-    for_each_block(one, [slice(i, min(i + size, len(asked))) for i in range(0, len(asked), size)])
+    for_each_block(one, [slice(i, min(i + size, len(sampled))) for i in range(0, len(sampled), size)])
     met = total[0].any(axis=0)
     mass, squares = total[0][:, met], total[1][:, met]
     return Rings(mass, np.divide(squares, mass, out=np.zeros_like(mass), where=mass > 0))
 
 
 def count_rings_reference(
-    columns: FloatArray, weight: FloatArray, asked: IntArray, first: int, mass: FloatArray, squares: FloatArray
+    columns: FloatArray, weight: FloatArray, sampled: IntArray, first: int, mass: FloatArray, squares: FloatArray
 ) -> None:
     """Add to ``mass`` and ``squares`` (m, B) the Σ w and Σ w s of every ring; ``columns`` (D, n) are the rows."""
-    s = np.zeros((len(asked), columns.shape[1]))
+    s = np.zeros((len(sampled), columns.shape[1]))
     for column in columns:
-        s += np.square(column[asked][:, None] - column)
+        s += np.square(column[sampled][:, None] - column)
     w = np.broadcast_to(weight, s.shape).copy()
-    w[np.arange(len(asked)), asked] = 0.0
+    w[np.arange(len(sampled)), sampled] = 0.0
     n_rings = mass.shape[1]
-    ring = np.clip((s.view(np.int64) >> _SHIFT) - first, 0, n_rings - 1) + n_rings * np.arange(len(asked))[:, None]
+    ring = np.clip((s.view(np.int64) >> _SHIFT) - first, 0, n_rings - 1) + n_rings * np.arange(len(sampled))[:, None]
     mass += np.bincount(ring.ravel(), w.ravel(), minlength=mass.size).reshape(mass.shape)
     squares += np.bincount(ring.ravel(), (w * s).ravel(), minlength=mass.size).reshape(mass.shape)

@@ -2,7 +2,8 @@
 
 The kernel of von Mises and Fisher, exp(κ (cos θ − 1)), is a Gaussian of the chord, since ‖x − y‖² = 2R² (1 − cos θ):
 its bandwidth is h = R / √κ. So sums over kernels are those of flat space in three columns, and what differs is the
-volume and which derivatives are taken: along the sphere only.
+volume and which derivatives are taken: along the sphere only. The density is that of Hall, Watson and Cabrera (1987),
+and the Hessian along the sphere that of Absil, Mahony and Trumpf (2013).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def sphere_derivatives(at: Derivatives, X: FloatArray, radius: float) -> Derivat
 @storable
 @dataclass(frozen=True, eq=False)
 class Restricted:
-    """Any ``density`` of places in space, asked on a sphere of ``radius`` about 0 only; it is not normalised there."""
+    """Any ``density`` in space, evaluated on a sphere of ``radius`` about 0 only; it is not normalised there."""
 
     _kinds: ClassVar[Kinds] = {"density": STORED_DENSITY, "radius": positive}
 
@@ -110,7 +111,7 @@ class SphereDensity:
 
 
 def likelihood(places: FloatArray, weight: FloatArray) -> float:
-    """The bandwidth that makes places (n, 3) on a sphere likeliest by the others, but for those that belong to none.
+    """Bandwidth of maximum leave-one-out likelihood of points (n, 3) on a sphere, with a share of outliers allowed.
 
     It is found as in flat space, with densities on a surface of two dimensions.
     """
@@ -123,7 +124,7 @@ def likelihood(places: FloatArray, weight: FloatArray) -> float:
 
 
 def wide_likelihood(places: FloatArray, weight: FloatArray) -> float:
-    """The likeliest bandwidth, made wider as ridges want it."""
+    """Bandwidth of maximum leave-one-out likelihood times the factor that ridges need."""
     return ridge_width_factor(effective_number(weight), 2) * likelihood(places, weight)
 
 

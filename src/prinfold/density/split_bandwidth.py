@@ -1,8 +1,8 @@
-"""The bandwidth at which the ridge of one half of the rows is nearest to that of the other.
+"""Bandwidth for ridges by split halves: that at which the ridges of two halves of the rows agree best.
 
-Two ridges of the same bandwidth agree the better the wider the kernels, since all ridges of very wide ones are one
-straight line. So the ridge of a half is compared, over many bandwidths h, with one of the other half that stays the
-same, of a bandwidth g that is a little narrow. The halves have nothing in common, so that on average
+The rule is ours. Two ridges of the same bandwidth agree the better the wider the kernels, since all ridges of very wide
+ones are one straight line. So the ridge of a half is compared, over many bandwidths h, with one of the other half that
+stays the same, of a bandwidth g that is a little narrow. The halves have nothing in common, so that on average
 
     ‖ridge_A(h) − ridge_B(g)‖² = ‖ridge_A(h) − truth‖² + ‖ridge_B(g) − truth‖²
 
@@ -23,7 +23,7 @@ from prinfold.density.densities import KernelDensity
 from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 
 LEAST_ROWS = 20
-"""Fewer rows than this make halves that say nothing."""
+"""Fewest rows for halves to be informative."""
 
 _TRIED_FACTORS = np.geomspace(0.4, 2.5, 11)
 """Bandwidths tried, in units of the usual one."""
@@ -41,7 +41,7 @@ _STARTS = 300
 """Ways to halve the rows, and rows of a half that are carried to its ridge."""
 
 _FARTHEST_BANDWIDTHS = 3.0
-"""Usual bandwidths beyond which all distances count as this: ridges of lone rows, which come and go with a half."""
+"""Distances are clipped to this many usual bandwidths: ridges of isolated rows are in one half only."""
 
 _NEAREST_POINTS = 8
 """Points of a ridge that can be the nearest."""
@@ -52,7 +52,7 @@ def split_bandwidth(
 ) -> float:
     """The best of some bandwidths about a ``usual`` one, with halves drawn from rows ranked by their radius.
 
-    If that would be the narrowest, the halves say nothing, and the usual one is taken.
+    If that would be the narrowest, the halves are not informative, and the usual one is taken.
     """
     # A half would have a bandwidth wider by this; see the rule for the gradient.
     wider = 2.0 ** (1.0 / (rows.shape[1] + 6))

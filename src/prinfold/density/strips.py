@@ -1,7 +1,7 @@
-"""Points sorted into strips about one bandwidth wide, so that those in a ball are a few runs; crowds replaced by one.
+"""Points sorted into strips about one bandwidth wide, so that those in a ball are a few runs; dense cells merged.
 
 Coordinates are in bandwidths. Strips run along the widest axis and are cut across the next two; along a strip points
-are sorted, so that what a ball needs of it lies between two of them. Where many points crowd within a cell much smaller
+are sorted, so that what a ball needs of it lies between two of them. Where many points lie within a cell much smaller
 than the bandwidth, their weight, mean and second moment stand for them.
 """
 
@@ -30,10 +30,11 @@ _ROWS_ON_THREADS, _ROWS_PER_PART = 2**14, 2**12
 class Strips(NamedTuple):
     """Points sorted by slab, by strip in the slab, and along the strip.
 
-    ``columns`` (C, m) hold the logarithm of the weight, the coordinates and what else belongs to a point: of crowds the
-    upper triangle of the second moment. Slab s has the strips from ``slab_first[s]`` on, and strip t the points from
-    ``strip_first[t]`` on; ``slab_at`` and ``strip_at`` are their numbers along the axes across, counted from ``corner``
-    (2,) in steps of ``side``. With one axis across there is one slab, and where it lies is of no account.
+    ``columns`` (C, m) hold the logarithm of the weight, the coordinates and what else belongs to a point: of merged
+    ones the upper triangle of the second moment. Slab s has the strips from ``slab_first[s]`` on, and strip t the
+    points from ``strip_first[t]`` on; ``slab_at`` and ``strip_at`` are their numbers along the axes across, counted
+    from ``corner`` (2,) in steps of ``side``. With one axis across there is one slab, and where it lies is of no
+    account.
     """
 
     columns: FloatArray
@@ -45,8 +46,8 @@ class Strips(NamedTuple):
     side: float
 
 
-class Crowds(NamedTuple):
-    """Moments of the points of crowded cells: ``weight`` (k,), ``mean`` (k, D) and ``moment`` (k, D (D + 1)/2).
+class MergedPoints(NamedTuple):
+    """Moments of the points of dense cells: ``weight`` (k,), ``mean`` (k, D) and ``moment`` (k, D (D + 1)/2).
 
     The last is the upper triangle of the second moment about the mean, per weight. ``third`` is Σ w ‖δ‖³ over all
     points that are stood for, δ being what they are off the mean: see the bounds of the module on Gaussian sums.
@@ -142,7 +143,7 @@ def make_strips(
     )
 
 
-def compress(points: FloatArray, weight: FloatArray, side: float, least: int) -> Crowds:
+def compress(points: FloatArray, weight: FloatArray, side: float, least: int) -> MergedPoints:
     """Replace the points (m, D) of each cell of a ``side`` that holds at least ``least`` by their moments."""
     m, D = points.shape
     order, first = sort_by_cell(np.floor((points - np.median(points, axis=0)) / side))
@@ -152,7 +153,7 @@ def compress(points: FloatArray, weight: FloatArray, side: float, least: int) ->
     lone[order[crowded]] = False
     cuts = np.append(0, np.cumsum(counts[counts >= least]))
     if cuts[-1] == 0:
-        return Crowds(np.empty(0), np.empty((0, D)), np.empty((0, D * (D + 1) // 2)), 0.0, lone)
+        return MergedPoints(np.empty(0), np.empty((0, D)), np.empty((0, D * (D + 1) // 2)), 0.0, lone)
     inside, w = points[order[crowded]], weight[order[crowded]]
     total = np.add.reduceat(w, cuts[:-1])
     mean = np.add.reduceat(w[:, None] * inside, cuts[:-1]) / total[:, None]
@@ -160,7 +161,7 @@ def compress(points: FloatArray, weight: FloatArray, side: float, least: int) ->
     pairs = zip(*np.triu_indices(D), strict=True)
     moment = [np.add.reduceat(w * delta[:, a] * delta[:, b], cuts[:-1]) / total for a, b in pairs]
     third = float(w @ np.linalg.norm(delta, axis=1) ** 3)
-    return Crowds(total, mean, np.stack(moment, axis=1), third, lone)
+    return MergedPoints(total, mean, np.stack(moment, axis=1), third, lone)
 
 
 def group_places(Y: FloatArray, rows: IntArray, side: float, square: float, middle: FloatArray) -> PlaceGroups:

@@ -1,4 +1,4 @@
-"""Principal surfaces of Hastie and Stuetzle."""
+"""Principal surfaces of Hastie and Stuetzle (1989)."""
 
 from __future__ import annotations
 

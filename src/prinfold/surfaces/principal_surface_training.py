@@ -1,7 +1,8 @@
 """Principal surfaces of Hastie and Stuetzle: every column smoothed as a function of where rows project to.
 
 The smoother is a thin plate on a net of nodes: a piecewise cubic surface whose squared second differences are
-penalised. How much is chosen by generalised cross-validation at every step.
+penalised. The penalty is chosen by generalised cross-validation at every step (Craven and Wahba 1979). The factor on
+degrees of freedom and the least penalty are ours.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from prinfold.surfaces.projected_regression import (
     variance_share,
 )
 
-CAUTION = 2.0
-"""Factor of degrees of freedom in cross-validation: places that were found by projection on the very surface that is
-judged hide a part of the noise, and a surface would wrinkle."""
+DF_FACTOR = 2.0
+"""Factor γ of degrees of freedom in cross-validation: coordinates found by projection on the surface that is evaluated
+hide a part of the noise, and with γ = 1 a surface would wrinkle."""
 
 REACH = 0.1
 """Half widths of the latent space by which the surface is followed beyond its edges while rows are projected."""
@@ -35,7 +36,7 @@ FINEST_DEVIATIONS = 1.85
 it, surfaces come no nearer to the true one."""
 
 _ROUNDING_SHARE = 1e-12
-"""Share of the variance below which an error is none."""
+"""Share of the variance below which an error is rounding."""
 
 
 def alternation(surface: BasisMap, penalty: float | None) -> Alternation:
@@ -78,7 +79,7 @@ def _step_length(surface: BasisMap, weights: FloatArray) -> float:
 
 
 def cross_validation_penalty(sums: RegressionSums) -> float:
-    """λ of the lowest score E / (1 − γ df/n)², E being the mean squared error and γ the caution; of equals the largest.
+    """λ of the lowest score E / (1 − γ df/n)², E the mean squared error and γ ``DF_FACTOR``; of equals the largest.
 
     Where every λ has more degrees of freedom than the rows can pay for, all scores are infinite.
     """
@@ -88,7 +89,7 @@ def cross_validation_penalty(sums: RegressionSums) -> float:
 
 def score(sums: RegressionSums, penalty: float) -> float:
     """Generalised cross-validation score of one penalty."""
-    left = 1.0 - CAUTION * sums.freedom(penalty) / sums.size
+    left = 1.0 - DF_FACTOR * sums.freedom(penalty) / sums.size
     error = max(sums.error(sums.weights(penalty)), _ROUNDING_SHARE * sums.variance)
     return error / left**2 if left > 0 else np.inf
 

@@ -1,7 +1,8 @@
 """Surfaces by projection and regression in turn: rows to their nearest points, then a smooth surface through the rows.
 
-Principal surfaces and regularised principal manifolds differ in the regression alone: in its basis functions, and in
-how much it is penalised. With rows at places z the weights of the map f(z) = φ(z) W minimise
+Principal surfaces (Hastie and Stuetzle 1989) and regularised principal manifolds (Smola et al. 2001) differ in the
+regression alone: in its basis functions, and in how much it is penalised. With rows at places z the weights of the map
+f(z) = φ(z) W minimise
 
     Σ w ‖x − f(z)‖² / Σ w + λ ‖W‖²,
 
@@ -29,7 +30,7 @@ from prinfold.geometry.projection_starts import surface_starts
 from prinfold.numerics.linalg import solve_symmetric
 
 STARTS = ("auto", "pca", *EMBEDDERS)
-"""Places to begin with, by name."""
+"""Starts, latent coordinates of the rows, by name."""
 
 MOST_COMPONENTS = 3
 """Most dimensions for which there is a mesh to begin projections from."""

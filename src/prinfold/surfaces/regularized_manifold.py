@@ -1,4 +1,4 @@
-"""Regularised principal manifolds."""
+"""Regularised principal manifolds of Smola, Mika, Schölkopf and Williamson (2001)."""
 
 from __future__ import annotations
 

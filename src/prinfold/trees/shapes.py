@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import dijkstra
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.ridges.graph_branches import Path, degrees, paths, simplify
-from prinfold.density.ridges.graph_nodes import Net
+from prinfold.density.ridges.graph_nodes import RidgeNodes
 from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.polylines import nearest_on_segments
 from prinfold.trees.soft_tree import TreeProblem, TreeState
@@ -107,12 +107,12 @@ def edges_of(found: list[Path]) -> IntArray:
     return np.asarray(steps, dtype=np.int64).reshape(-1, 2)
 
 
-def net_of(centers: FloatArray, log_density: FloatArray, bandwidth: float) -> Net:
+def net_of(centers: FloatArray, log_density: FloatArray, bandwidth: float) -> RidgeNodes:
     """Centres as the nodes of a graph, with the bandwidth as their unit of length."""
     tangent = np.zeros_like(centers)
     tangent[:, 0] = 1.0  # of a single centre, whose branch has no length
     n = len(centers)
-    return Net(centers, tangent, log_density, np.full(n, bandwidth), np.ones(n, dtype=bool))
+    return RidgeNodes(centers, tangent, log_density, np.full(n, bandwidth), np.ones(n, dtype=bool))
 
 
 # ------------------------------------------------------------------------------------------------- topologies

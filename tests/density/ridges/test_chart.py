@@ -18,7 +18,7 @@ from prinfold import datasets
 from prinfold.density.densities import KernelDensity
 from prinfold.density.ridges import chart_embedding, chart_nodes
 from prinfold.density.ridges.chart import RidgeChart
-from prinfold.density.ridges.chart_surface import Patches, monomial_bends, monomial_slopes, monomials
+from prinfold.density.ridges.chart_surface import Patches, monomial_gradients, monomial_hessians, monomials
 from prinfold.density.ridges.mean_shift import Flow, Status
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.files import _decode, _encode, _Source
@@ -151,7 +151,7 @@ def test_a_sheet_that_can_be_laid_flat_is_not_stretched():
 def test_classical_scaling_alone_stretches_more():
     """Why nodes are moved after it: short ways around gaps and zigzags between nodes make up lengths that are not."""
     flow, points = ridge(wave(600)[0], 0.2)
-    sheet = chart_nodes.make_sheet(flow, points)
+    sheet = chart_nodes.make_neighbor_graph(flow, points)
     pieces = chart_embedding._lay_pieces_flat(sheet, np.arange(len(sheet.points)))
     nodes, laid = max(pieces, key=lambda each: len(each[0]))
     sheet = sheet.only(nodes)
@@ -335,7 +335,7 @@ def test_any_dimension(dimension):
 
 def test_nodes_are_a_spacing_apart_and_no_ridge_point_is_farther_from_them():
     flow, points = ridge(dome(), 0.2)
-    sheet = chart_nodes.make_sheet(flow, points)
+    sheet = chart_nodes.make_neighbor_graph(flow, points)
     assert pdist(sheet.points).min() >= sheet.spacing
     assert cKDTree(sheet.points).query(points.points)[0].max() <= sheet.spacing
     assert sheet.spacing == 0.1
@@ -343,7 +343,7 @@ def test_nodes_are_a_spacing_apart_and_no_ridge_point_is_farther_from_them():
 
 def test_there_are_never_too_many_nodes():
     flow, points = ridge(dome(), 0.2)
-    sheet = chart_nodes.make_sheet(flow, points, most=60)
+    sheet = chart_nodes.make_neighbor_graph(flow, points, most=60)
     assert 30 < len(sheet.points) <= 60
     assert cKDTree(sheet.points).query(points.points)[0].max() <= sheet.spacing
 
@@ -352,7 +352,7 @@ def test_gaps_between_rows_are_filled_with_ridge_points():
     X = wave(500)[0]
     flow, points = ridge(X, 0.3)
     kept = points.only(chart_nodes.thin(points.points, 0.25))
-    sheet = chart_nodes.make_sheet(flow, kept)
+    sheet = chart_nodes.make_neighbor_graph(flow, kept)
     assert len(sheet.points) > 1.5 * len(kept.points)
     back = flow(sheet.points)
     assert_allclose(back.points, sheet.points, atol=1e-5)
@@ -362,7 +362,7 @@ def test_neighbours_lie_along_the_ridge_and_not_on_the_next_layer():
     flat = np.stack(np.meshgrid(np.arange(8.0), np.arange(8.0)), axis=-1).reshape(-1, 2)
     layers = np.concatenate([np.insert(flat, 2, height, axis=1) for height in (0.0, 1.2)])
     tangent = np.repeat(np.eye(3)[None, :, :2], len(layers), axis=0)
-    sheet = chart_nodes.Sheet(layers, tangent, np.empty((0, 2), np.intp), 1.0)
+    sheet = chart_nodes.NeighborGraph(layers, tangent, np.empty((0, 2), np.intp), 1.0)
     pairs = chart_nodes.neighbors(sheet)
     across = layers[pairs[:, 0], 2] != layers[pairs[:, 1], 2]
     steep = np.linalg.norm(layers[pairs[:, 0], :2] - layers[pairs[:, 1], :2], axis=1) < 1.1
@@ -464,9 +464,9 @@ def test_beyond_all_kernels_the_nearest_patch_goes_on():
     patches = Patches(np.array([[0.0, 0.0], [10.0, 0.0]]), coefficients, 1.0)
     Z = np.array([[-2.0, 0.5]])
     assert_allclose(patches.point(Z)[0], monomials(Z)[0] @ coefficients[0])
-    assert_allclose(patches.jacobian(Z)[0], np.einsum("pq,pd->dq", monomial_slopes(Z)[0], coefficients[0]))
+    assert_allclose(patches.jacobian(Z)[0], np.einsum("pq,pd->dq", monomial_gradients(Z)[0], coefficients[0]))
     r = np.array([[1.0, -2.0, 0.5]])
-    wanted = np.einsum("pij,pd,d->ij", monomial_bends(2), coefficients[0], r[0])
+    wanted = np.einsum("pij,pd,d->ij", monomial_hessians(2), coefficients[0], r[0])
     assert_allclose(patches.bend(Z, r)[0], wanted)
 
 

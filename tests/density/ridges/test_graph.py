@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from prinfold import datasets
 from prinfold.density.densities import KernelDensity
 from prinfold.density.ridges.graph import RidgeGraph
-from prinfold.density.ridges.graph_nodes import make_net
+from prinfold.density.ridges.graph_nodes import make_nodes
 from prinfold.density.ridges.mean_shift import Flow, Status
 from prinfold.density.row_spaces import Globe
 from prinfold.density.sphere import SphereDensity
@@ -282,7 +282,7 @@ def test_steps_follow_the_length_of_the_density():
     flow = Flow(Growing(KernelDensity(X, np.ones(len(X)), 0.1)), 1)
     found = flow(X)
     found = found.only(found.status == Status.CONVERGED)
-    nodes = make_net(flow, found)
+    nodes = make_nodes(flow, found)
     place = nodes.points[np.argsort(nodes.points[:, 0])]
     gap, middle = np.diff(place[:, 0]), 0.5 * (place[1:, 0] + place[:-1, 0])
     assert gap[middle > 3].mean() > 2.5 * gap[middle < 0.5].mean()

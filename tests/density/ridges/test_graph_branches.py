@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from prinfold.density.densities import KernelDensity
 from prinfold.density.ridges.graph import RidgeGraph, _orient_path
 from prinfold.density.ridges.graph_branches import degrees, link_chains, path_length, paths, simplify
-from prinfold.density.ridges.graph_nodes import AHEAD_COSINE, STEP, Net, make_net, nearest_ahead, thin_net
+from prinfold.density.ridges.graph_nodes import AHEAD_COSINE, STEP, RidgeNodes, make_nodes, nearest_ahead, thin_nodes
 from prinfold.density.ridges.mean_shift import Flow
 
 
@@ -34,7 +34,7 @@ def drawn(*strokes, density=None):
         members.append(names)
     height = np.zeros(len(points)) if density is None else np.array([density(point) for point in points])
     ones = np.ones(len(points))
-    return Net(np.array(points), np.array(tangents), height, ones, ones.astype(bool)), members
+    return RidgeNodes(np.array(points), np.array(tangents), height, ones, ones.astype(bool)), members
 
 
 def shapes(branches, nodes):
@@ -49,7 +49,7 @@ def ring(length):
     points = length / (2 * np.pi) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     tangent = np.stack([-np.sin(angle), np.cos(angle)], axis=1)
     ones = np.ones(count)
-    return Net(points, tangent, 0 * ones, ones, ones.astype(bool)), [*range(count), 0]
+    return RidgeNodes(points, tangent, 0 * ones, ones, ones.astype(bool)), [*range(count), 0]
 
 
 # ------------------------------------------------------------------------------------------- what is taken away
@@ -191,12 +191,12 @@ def flowed(X, bandwidth=1.0):
 
 def test_a_net_is_spread_and_covers_all_points():
     flow, found = flowed(rows_on_a_line((0, 20)))
-    nodes = make_net(flow, found)
+    nodes = make_nodes(flow, found)
     apart = np.linalg.norm(nodes.points[:, None] - nodes.points, axis=2)
     assert apart[np.triu_indices(len(apart), 1)].min() >= STEP * (1 - 1e-9)
     to_net = np.linalg.norm(found.points[:, None] - nodes.points, axis=2).min(axis=1)
     assert to_net.max() <= STEP * (1 + 1e-9)
-    assert (np.diff(thin_net(nodes).log_density) <= 0).all()
+    assert (np.diff(thin_nodes(nodes).log_density) <= 0).all()
 
 
 @pytest.mark.parametrize(("gap", "branches"), [(2.0, 1), (3.0, 1), (5.0, 2)])
@@ -228,6 +228,6 @@ def test_an_end_is_joined_to_a_branch_ahead(gap, joined):
 def test_a_branch_begins_in_its_denser_half_whichever_way_it_was_walked(level):
     x = np.linspace(0.0, 1.0, 9) ** 2
     points, along = np.column_stack([x, np.zeros(9)]), np.tile([1.0, 0.0], (9, 1))
-    net = Net(points, along, level + x, np.ones(9), np.ones(9, dtype=bool))
+    net = RidgeNodes(points, along, level + x, np.ones(9), np.ones(9, dtype=bool))
     up = list(range(9))
     assert _orient_path(net, up, False) == _orient_path(net, up[::-1], False) == up[::-1]

@@ -7,7 +7,7 @@ import pytest
 
 import prinfold
 from prinfold import DensityRidge, datasets
-from prinfold.density.ridges.graph_nodes import Net
+from prinfold.density.ridges.graph_nodes import RidgeNodes
 from prinfold.density.ridges.support import drop_weak, path_support
 
 
@@ -19,9 +19,9 @@ def noise_beside_a_line(n: int = 200) -> np.ndarray:
     return np.concatenate([line, rng.uniform((0, 0), (4, 2), (n // 2, 2))])
 
 
-def net(points: np.ndarray) -> Net:
+def net(points: np.ndarray) -> RidgeNodes:
     m = len(points)
-    return Net(points, np.tile([1.0, 0.0], (m, 1)), np.zeros(m), np.full(m, 0.1), np.ones(m, dtype=bool))
+    return RidgeNodes(points, np.tile([1.0, 0.0], (m, 1)), np.zeros(m), np.full(m, 0.1), np.ones(m, dtype=bool))
 
 
 def test_a_line_is_sure_and_the_noise_about_it_is_left_out():

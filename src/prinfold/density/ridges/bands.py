@@ -1,9 +1,9 @@
-"""Bootstrap bands about a ridge, and how often it is found again, from rows drawn anew.
+"""Bootstrap bands about a ridge, and how often it is found again in resampled rows.
 
-Rows are drawn from the rows, a density of the same bandwidth is put on them, and every point of the ridge goes its way
-to the ridge of that density. How far it goes says how far the ridge would be elsewhere with other rows (Chen, Genovese
-& Wasserman 2015): the band covers the ridge of the density *as smoothed by the kernels*, of which that of the rows is
-an estimate. What smoothing itself takes off at bends and corners it does not show; there the bandwidth matters.
+Rows are resampled, a density of the same bandwidth is put on them, and every point of the ridge is carried to the ridge
+of that density. The distance estimates how far the ridge would be with other rows (Chen, Genovese &
+Wasserman 2015): the band covers the ridge of the density *as smoothed by the kernels*, of which that of the rows is an
+estimate. It does not show the bias of smoothing at bends and corners; there the bandwidth matters.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from prinfold.loops import Meter
 from prinfold.validation.memory import check_draws
 
 MakeFlow: TypeAlias = Callable[[FloatArray, FloatArray], Flow]
-"""The way to the ridge of a density on rows (n, D) with weights (n,)."""
+"""Makes the flow to the ridge of a density on rows (n, D) with weights (n,)."""
 
 
 _TOL, _MAX_ITER = 1e-3, 200
@@ -31,11 +31,11 @@ after so many steps is on no ridge."""
 
 
 _NOISE_BANDWIDTHS = 0.2
-"""Bandwidths of the noise on rows drawn for a band: without it the rows' own clumps hold the ridge too firmly."""
+"""Bandwidths of the noise on resampled rows: without it repeated rows keep the ridge in place, and bands are narrow."""
 
 
 class ResampledRows(NamedTuple):
-    """Rows drawn anew (n, D) and their weights (n,)."""
+    """Resampled rows (n, D) and their weights (n,)."""
 
     rows: FloatArray
     weight: FloatArray
@@ -77,7 +77,7 @@ def sort_rows(rows: FloatArray, weight: FloatArray) -> ResampledRows:
 
 
 def observed_rows(sample: ResampledRows, flow: Flow) -> ResampledRows:
-    """The drawn rows without those that noise has taken beyond the mask."""
+    """The resampled rows without those that noise has moved outside the mask."""
     if flow.edge is None:
         return sample
     inside = ~flow.edge.outside(sample.rows)
@@ -130,7 +130,7 @@ def ridge_bands(
     level: float = 0.9,
     rng: RandomState = None,
 ) -> RidgeBands:
-    """Bands about points of a ridge, by drawing rows anew.
+    """Bootstrap bands about points of a ridge.
 
     Each sample costs a density on as many rows and the way of m points to its ridge, which are near it already: about
     a tenth of what it takes to carry as many rows there.

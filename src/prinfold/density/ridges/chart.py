@@ -1,8 +1,8 @@
 """Coordinates on a ridge of two dimensions or more.
 
-Ridge points are thinned to nodes, these are laid out flat with as little stretching as may be, and patches about them,
-each with the tangent plane of the ridge there, are blended to a smooth surface over these coordinates. See the modules
-on sheets, embeddings and patches for each step.
+Ridge points are thinned to nodes (``chart_nodes``), these are embedded in the plane with little strain
+(``chart_embedding``), and patches about them, each with the tangent plane of the ridge there, are blended to a smooth
+surface over these coordinates (``chart_surface``). The three modules cite what they build on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.density.ridges.chart_embedding import embed
-from prinfold.density.ridges.chart_nodes import make_sheet
+from prinfold.density.ridges.chart_nodes import make_neighbor_graph
 from prinfold.density.ridges.chart_surface import Patches, fit_patches
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, InvalidParameterError, Message, warn_caller
@@ -88,14 +88,14 @@ class RidgeChart:
                     Advice("n_components", words="another {}"),
                 )
             )
-        sheet = make_sheet(flow, ridge)
-        (Z, frame), node, piece = embed(sheet)
-        sheet, m = sheet.only(node), len(node)
-        _warn_about_flat_piece(Z[piece == 0], sheet.spacing)
+        graph = make_neighbor_graph(flow, ridge)
+        (Z, frame), node, piece = embed(graph)
+        graph, m = graph.only(node), len(node)
+        _warn_about_flat_piece(Z[piece == 0], graph.spacing)
         latent = Cloud(
-            Z, np.ones(m), Gaussian(GAUSSIAN_CUT), _DOMAIN_LEVEL / m, bandwidth=_DOMAIN_SPACINGS * sheet.spacing
+            Z, np.ones(m), Gaussian(GAUSSIAN_CUT), _DOMAIN_LEVEL / m, bandwidth=_DOMAIN_SPACINGS * graph.spacing
         )
-        return cls(latent, fit_patches(sheet, Z, frame), piece)
+        return cls(latent, fit_patches(graph, Z, frame), piece)
 
     # ---------------------------------------------------------------------------------------------- the surface
 

@@ -1,9 +1,9 @@
-"""Nodes on a ridge of any dimension: few enough to compute with, close enough together to stand for it.
+"""Nodes on a ridge of any dimension, evenly spaced, with the graph of their neighbours; the method is ours.
 
 No two nodes are nearer to each other than the spacing, and no ridge point is farther from the nearest node. Nodes are
 taken from the outermost inwards, by distance from the mean, so that neither the order of the points nor where they lie
-and how they are turned matters. Where neighbours are so far apart that a node would fit between them, the middle of
-their way is carried to the ridge and joins them.
+and how they are turned matters. Where neighbours are so far apart that a node would fit between them, their
+midpoint is carried to the ridge and added.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPACING = 0.5
 """Bandwidths between nodes: over half of one, a density hardly changes."""
 
 REACH = 3.0
-"""Spacings within which nodes are neighbours; ridge points farther apart hang together only by others between them."""
+"""Spacings within which nodes are neighbours; farther ridge points are connected only through others between them."""
 
 _MOST_NODES = {1: 3000, 2: 3000, 3: 2000}
 """Most nodes by dimension; to have no more, they are put farther apart. 1000 from four dimensions on, where each has
@@ -40,8 +40,8 @@ _LEAST_COSINE = 0.7
 """Cosine of the angle with the tangent up to which a neighbour lies along the ridge, and not on another layer of it."""
 
 
-class Sheet(NamedTuple):
-    """Nodes ``points`` (m, D) with ``tangent`` (m, D, d), about one ``spacing`` apart.
+class NeighborGraph(NamedTuple):
+    """Nodes ``points`` (m, D) with ``tangent`` (m, D, d), about one ``spacing`` apart, and pairs of neighbours.
 
     ``pairs`` (E, 2) are neighbours, each once, the smaller index first.
     """
@@ -51,13 +51,13 @@ class Sheet(NamedTuple):
     pairs: IntArray
     spacing: float
 
-    def only(self, nodes: IntArray) -> Sheet:
-        """The sheet of some nodes, in the order given, with the pairs among them."""
+    def only(self, nodes: IntArray) -> NeighborGraph:
+        """The subgraph of some nodes, in the order given."""
         place = np.full(len(self.points), -1)
         place[nodes] = np.arange(len(nodes))
         pairs = place[self.pairs]
         pairs = pairs[(pairs >= 0).all(axis=1)]
-        return Sheet(self.points[nodes], self.tangent[nodes], pairs, self.spacing)
+        return NeighborGraph(self.points[nodes], self.tangent[nodes], pairs, self.spacing)
 
     @property
     def links(self) -> Links:
@@ -70,7 +70,7 @@ class Sheet(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Ways (E, D) from nodes ``here`` (E,) to neighbours ``there`` (E,), with a weight that falls to zero at reach."""
+    """Steps ``way`` (E, D) from nodes ``here`` (E,) to neighbours ``there`` (E,), with weights, zero at reach."""
 
     here: IntArray
     there: IntArray
@@ -94,7 +94,7 @@ class Links:
         return csr_matrix((self.weight, (self.here, every)), shape=(self.n_nodes, len(every)))
 
 
-def make_sheet(flow: Flow, ridge: FlowResult, most: int | None = None) -> Sheet:
+def make_neighbor_graph(flow: Flow, ridge: FlowResult, most: int | None = None) -> NeighborGraph:
     """Nodes for kept ridge points, of which there is at least one; half a bandwidth apart, or more if they are many."""
     most = _MOST_NODES.get(flow.dimension, 1000) if most is None else most
     ridge = ridge.only(np.lexsort(ridge.points.T))
@@ -102,26 +102,26 @@ def make_sheet(flow: Flow, ridge: FlowResult, most: int | None = None) -> Sheet:
     while True:
         chosen = thin(ridge.points, spacing, most)
         if len(chosen) <= most:
-            sheet = _fill_gaps(flow, _sheet_with_pairs(ridge.points[chosen], ridge.tangent[chosen], spacing))
-            if len(sheet.points) <= most:
-                return sheet
+            graph = _fill_gaps(flow, _graph_with_pairs(ridge.points[chosen], ridge.tangent[chosen], spacing))
+            if len(graph.points) <= most:
+                return graph
         spacing *= _WIDEN_FACTOR
 
 
-def _sheet_with_pairs(points: FloatArray, tangent: FloatArray, spacing: float) -> Sheet:
-    sheet = Sheet(points, tangent, np.empty((0, 2), np.intp), spacing)
-    return sheet._replace(pairs=neighbors(sheet))
+def _graph_with_pairs(points: FloatArray, tangent: FloatArray, spacing: float) -> NeighborGraph:
+    graph = NeighborGraph(points, tangent, np.empty((0, 2), np.intp), spacing)
+    return graph._replace(pairs=neighbors(graph))
 
 
-def _fill_gaps(flow: Flow, sheet: Sheet) -> Sheet:
-    """Add nodes in the gaps of a sheet."""
+def _fill_gaps(flow: Flow, graph: NeighborGraph) -> NeighborGraph:
+    """Add nodes in the gaps between neighbours."""
     for _ in range(_MOST_ROUNDS):
-        added = _gap_points(flow, sheet)
+        added = _gap_points(flow, graph)
         if len(added.points) == 0:
             break
-        points = np.concatenate([sheet.points, added.points])
-        sheet = _sheet_with_pairs(points, np.concatenate([sheet.tangent, added.tangent]), sheet.spacing)
-    return sheet
+        points = np.concatenate([graph.points, added.points])
+        graph = _graph_with_pairs(points, np.concatenate([graph.tangent, added.tangent]), graph.spacing)
+    return graph
 
 
 def thin(points: FloatArray, spacing: float, most: int | None = None) -> IntArray:
@@ -141,34 +141,34 @@ def thin(points: FloatArray, spacing: float, most: int | None = None) -> IntArra
     return np.asarray(chosen, dtype=np.intp)
 
 
-def neighbors(sheet: Sheet) -> IntArray:
+def neighbors(graph: NeighborGraph) -> IntArray:
     """(E, 2) pairs of nodes within reach of each other that lie along the ridge as seen from both."""
-    pairs = cKDTree(sheet.points).query_pairs(REACH * sheet.spacing, output_type="ndarray").astype(np.intp)
+    pairs = cKDTree(graph.points).query_pairs(REACH * graph.spacing, output_type="ndarray").astype(np.intp)
     pairs = np.sort(pairs, axis=1)
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return pairs[_lie_along(sheet, pairs)]
+    return pairs[_lie_along(graph, pairs)]
 
 
-def _lie_along(sheet: Sheet, pairs: IntArray) -> BoolArray:
-    """(E,) whether the way between two nodes is along the tangent planes of both."""
+def _lie_along(graph: NeighborGraph, pairs: IntArray) -> BoolArray:
+    """(E,) whether the step between two nodes is along the tangent planes of both."""
     first, second = pairs.T
-    way = sheet.points[second] - sheet.points[first]
+    way = graph.points[second] - graph.points[first]
     length = np.linalg.norm(way, axis=1)
     kept = np.ones(len(pairs), dtype=bool)
     for end in (first, second):
-        kept &= np.linalg.norm(np.einsum("edq,ed->eq", sheet.tangent[end], way), axis=1) >= _LEAST_COSINE * length
+        kept &= np.linalg.norm(np.einsum("edq,ed->eq", graph.tangent[end], way), axis=1) >= _LEAST_COSINE * length
     return kept
 
 
-def _gap_points(flow: Flow, sheet: Sheet) -> FlowResult:
+def _gap_points(flow: Flow, graph: NeighborGraph) -> FlowResult:
     """Ridge points in the gaps between neighbours, a spacing or more from all nodes and from each other."""
-    first, second = sheet.pairs.T
-    middle = 0.5 * (sheet.points[first] + sheet.points[second])
-    tree = cKDTree(sheet.points)
-    middle = middle[np.asarray(tree.query(middle)[0]) >= sheet.spacing]
-    middle = middle[thin(middle, 0.5 * sheet.spacing)]
+    first, second = graph.pairs.T
+    middle = 0.5 * (graph.points[first] + graph.points[second])
+    tree = cKDTree(graph.points)
+    middle = middle[np.asarray(tree.query(middle)[0]) >= graph.spacing]
+    middle = middle[thin(middle, 0.5 * graph.spacing)]
     found = flow(middle)
-    near = np.linalg.norm(found.points - middle, axis=1) <= sheet.spacing
+    near = np.linalg.norm(found.points - middle, axis=1) <= graph.spacing
     found = found.only((found.status == Status.CONVERGED) & near)
-    found = found.only(np.asarray(tree.query(found.points)[0]) >= sheet.spacing)
-    return found.only(thin(found.points, sheet.spacing))
+    found = found.only(np.asarray(tree.query(found.points)[0]) >= graph.spacing)
+    return found.only(thin(found.points, graph.spacing))

@@ -1,10 +1,10 @@
-"""A surface blended from patches: each node has a small piece of it, and kernels weigh those near by.
+"""A surface blended from local quadratic patches at nodes, as in Franke and Nielson (1980).
 
     y(z) = Σ_j b_j(z) (y_j + A_j (z − z_j) + ½ B_j[z − z_j, z − z_j]),    b_j = k_j / Σ k
 
 Kernel regression of the points alone is drawn inwards wherever nodes lie on one side only, as at an edge, or the
-surface bends. With tangent planes A planes are reproduced as they are, and with curvatures B whatever bends, to leading
-order. Points without noise can have both.
+surface bends. With tangent planes A planes are reproduced exactly, and with second derivatives B curved surfaces to
+leading order. Nodes on a ridge have no noise, so that both can be estimated; how is ours.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.density.ridges.chart_nodes import Sheet
+from prinfold.density.ridges.chart_nodes import NeighborGraph
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, positive
 from prinfold.numerics.radial_kernels import PROFILES
 
 _PROFILE = PROFILES["triweight"]
-"""Kernel that is zero from one bandwidth on, so that few patches count, and has two derivatives there."""
+"""Kernel that is zero from one bandwidth on, so that few patches count, and twice differentiable there."""
 
 _SLOPE_WEIGHT, _WITHIN_WEIGHT, _ACROSS_WEIGHT = 0.01, 1.0, 0.1
 """Weights, as shares of those of the neighbours, that draw slopes to the frame, and second derivatives within the
@@ -104,7 +104,7 @@ class Patches:
 
 
 class _Blend:
-    """Pairs of places and patches, sorted by place; ``cuts`` (n,) are where each begins, and none is without.
+    """Pairs of points and patches, sorted by point; ``cuts`` (n,) are where those of each begin, at least one each.
 
     With s = ‖z − z_j‖² / h², b = k / Σ k, u = k' / Σ k and v = k'' / Σ k, the derivative of b_j is
     a_j = 2 u_j d_j − b_j Σ 2 u d in units of h; see the module on mixtures.
@@ -125,7 +125,7 @@ class _Blend:
         return np.asarray(np.add.reduceat(x, self.cuts, axis=0)) if len(self.cuts) else x[:0]
 
     @property
-    def tilt(self) -> tuple[FloatArray, FloatArray]:
+    def share_derivatives(self) -> tuple[FloatArray, FloatArray]:
         """Derivatives a (E, d) of the shares, and g (n, d) = Σ 2 u d."""
         lean = 2.0 * self.u[:, None] * self.d
         g = self.total(lean)
@@ -137,19 +137,19 @@ class _Blend:
 
     def jacobian(self) -> FloatArray:
         """(n, D, d) Σ (a y + b ∂y)."""
-        a, _ = self.tilt
-        slopes = np.einsum("epq,epd->edq", monomial_slopes(self.gap), self.patches)
+        a, _ = self.share_derivatives
+        slopes = np.einsum("epq,epd->edq", monomial_gradients(self.gap), self.patches)
         return self.total(self.height[:, :, None] * a[:, None, :] / self.bandwidth + self.b[:, None, None] * slopes)
 
     def bend(self, R: FloatArray) -> FloatArray:
         """(n, d, d) Σ ((M − b Σ M − a gᵀ − g aᵀ) y + a ∂yᵀ + ∂y aᵀ + b ∂²y) along r, with M = 4 v d dᵀ + 2 u I."""
-        (a, g), eye = self.tilt, np.eye(self.d.shape[1])
+        (a, g), eye = self.share_derivatives, np.eye(self.d.shape[1])
         M = 4.0 * self.v[:, None, None] * _outer(self.d, self.d) + 2.0 * self.u[:, None, None] * eye
         lean = _outer(a, g[self.place])
         M -= self.b[:, None, None] * self.total(M)[self.place] + lean + lean.swapaxes(1, 2)
         along = np.einsum("epd,ed->ep", self.patches, R[self.place])
-        mixed = _outer(a, np.einsum("epq,ep->eq", monomial_slopes(self.gap), along)) / self.bandwidth
-        own = self.b[:, None, None] * np.einsum("pij,ep->eij", monomial_bends(len(eye)), along)
+        mixed = _outer(a, np.einsum("epq,ep->eq", monomial_gradients(self.gap), along)) / self.bandwidth
+        own = self.b[:, None, None] * np.einsum("pij,ep->eij", monomial_hessians(len(eye)), along)
         height = np.einsum("ep,ep->e", monomials(self.gap), along) / self.bandwidth**2
         return self.total(M * height[:, None, None] + mixed + mixed.swapaxes(1, 2) + own)
 
@@ -167,15 +167,15 @@ def monomials(Z: FloatArray) -> FloatArray:
     return np.concatenate([np.ones((len(Z), 1)), Z, Z[:, first] * Z[:, second]], axis=1)
 
 
-def monomial_slopes(Z: FloatArray) -> FloatArray:
+def monomial_gradients(Z: FloatArray) -> FloatArray:
     """(n, P, d) derivatives of the monomials."""
-    bends = monomial_bends(Z.shape[1])
+    bends = monomial_hessians(Z.shape[1])
     slopes = np.einsum("pij,nj->npi", bends, Z)  # of products; they are linear in z
     slopes[:, 1 : 1 + Z.shape[1]] += np.eye(Z.shape[1])
     return np.asarray(slopes)
 
 
-def monomial_bends(d: int) -> FloatArray:
+def monomial_hessians(d: int) -> FloatArray:
     """(P, d, d) second derivatives of the monomials."""
     first, second = _products(d)
     bends, rows = np.zeros((1 + d + len(first), d, d)), np.arange(1 + d, 1 + d + len(first))
@@ -192,21 +192,21 @@ def _products(d: int) -> tuple[IntArray, IntArray]:
 # ------------------------------------------------------------------------------------------------------ fitting
 
 
-def fit_patches(sheet: Sheet, Z: FloatArray, frame: FloatArray) -> Patches:
+def fit_patches(graph: NeighborGraph, Z: FloatArray, frame: FloatArray) -> Patches:
     """Patches at nodes with latent coordinates (m, d), whose axes run along ``frame`` (m, D, d)."""
-    local = local_patches(sheet, Z, frame)
-    tried = [share * sheet.spacing for share in _TRIED_SPACINGS]
+    local = local_patches(graph, Z, frame)
+    tried = [share * graph.spacing for share in _TRIED_SPACINGS]
     return Patches(Z, local, choose_bandwidth(Z, local, tried))
 
 
-def local_patches(sheet: Sheet, Z: FloatArray, frame: FloatArray) -> FloatArray:
+def local_patches(graph: NeighborGraph, Z: FloatArray, frame: FloatArray) -> FloatArray:
     """(m, P, D) coefficients of the monomials in z − z_j, from the neighbours of each node.
 
     The slope lies in the tangent plane. It is found by least squares together with what bends within that plane; what
     bends out of it is found from the heights of the neighbours over it.
     """
-    d, links, unit = Z.shape[1], sheet.links, sheet.spacing
-    tangent, way = sheet.tangent[links.here], links.way / unit
+    d, links, unit = Z.shape[1], graph.links, graph.spacing
+    tangent, way = graph.tangent[links.here], links.way / unit
     gap = (Z[links.there] - Z[links.here]) / unit
     design = monomials(gap)[:, 1:]
     along = np.einsum("edq,ed->eq", tangent, way)
@@ -214,14 +214,14 @@ def local_patches(sheet: Sheet, Z: FloatArray, frame: FloatArray) -> FloatArray:
     squares = links.collect(_outer(design, design))
     share = np.maximum(links.total, 1.0)[:, None, None]
     right = links.collect(_outer(design, along))
-    right[:, :d] += _SLOPE_WEIGHT * share * (frame.swapaxes(1, 2) @ sheet.tangent)
+    right[:, :d] += _SLOPE_WEIGHT * share * (frame.swapaxes(1, 2) @ graph.tangent)
     held = share * np.diag(np.repeat([_SLOPE_WEIGHT, _WITHIN_WEIGHT], [d, design.shape[1] - d]))
-    found = np.linalg.solve(squares + held, right) @ sheet.tangent.swapaxes(1, 2)
+    found = np.linalg.solve(squares + held, right) @ graph.tangent.swapaxes(1, 2)
     right = links.collect(_outer(design[:, d:], above))
     held = share * _ACROSS_WEIGHT * np.eye(design.shape[1] - d)
     found[:, d:] += np.linalg.solve(squares[:, d:, d:] + held, right)
     found[:, d:] /= unit
-    return np.concatenate([sheet.points[:, None], found], axis=1)
+    return np.concatenate([graph.points[:, None], found], axis=1)
 
 
 def choose_bandwidth(Z: FloatArray, local: FloatArray, bandwidths: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Coordinates on a ridge: those of a graph where it is a curve, those of a chart where it is more."""
+"""Coordinates on a ridge: those of a graph where it is a curve, those of a chart in two dimensions or more."""
 
 from __future__ import annotations
 

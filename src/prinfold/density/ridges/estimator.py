@@ -1,4 +1,4 @@
-"""Ridges of a density by subspace-constrained mean shift."""
+"""Ridges of a density by subspace-constrained mean shift (Ozertem & Erdogmus 2011)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from prinfold.density.ridges.mean_shift import (
     RidgeWalk,
     Status,
     density_floor,
-    flows_in,
+    fits_space,
     select_ridge_rows,
 )
 from prinfold.density.ridges.normals import NORMALS
@@ -58,7 +58,7 @@ _NEIGHBORS = 30
 """Rows whose covariance gives the directions of ``normal="neighbors"``."""
 
 _WARN_MOVING_SHARE = 0.01
-"""Share of the rows still moving from which on a warning is given: a few always find no rest."""
+"""Share of the rows still moving from which on a warning is given: a few never converge."""
 
 _WARN_LOST_SHARE = 0.5
 """Share of the rows that end on no ridge from which on a warning is given."""
@@ -331,7 +331,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         return self._latent_of(self._table(X))
 
     def flow(self, X: Any) -> FlowResult:
-        """Where subspace-constrained mean shift carries each row, whether that is a ridge or not.
+        """End point of each row under subspace-constrained mean shift, on a ridge or not.
 
         Parameters
         ----------
@@ -397,7 +397,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         return fit.space.enter(points)
 
     def _attributes(self, fit: _RidgeProblem, walk: RidgeWalk) -> dict[str, Any]:
-        """Fitted attributes as of the rows on their way."""
+        """Fitted attributes from the present state of the rows."""
         rows, from_data = fit.rows, isinstance(self.start, str) and self.start == "data"
         at_start = walk.start_density if from_data else fit.flow.density.log_density(fit.space.enter(rows.rows))
         flow = replace(fit.flow, floor=density_floor(at_start, rows.weight, self.min_density))
@@ -452,7 +452,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
             words = f"{words}: {found}, on average"
         words += "."
         fewer = "reduce the columns first, for instance by PCA(3)"
-        return [(Message(words, fewer, *self._instead()), DegenerateWarning)]
+        return [(Message(words, fewer, *self._other_methods()), DegenerateWarning)]
 
     def _piece_warnings(self) -> list[tuple[str, type[Warning]]]:
         """A warning about a curve in many pieces, with the bandwidth that would join them."""
@@ -461,7 +461,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         points = ridge_pieces(self.places_.points, self.flow_.density.length(self.places_.points))
         if points.n <= _WARN_PIECES or points.largest_share >= _WARN_LARGEST_SHARE:
             return []
-        # Points may be few where the ridge goes on, so that the graph is asked, which follows it.
+        # Ridge points may be few where the ridge goes on, so that the graph counts, which follows the ridge.
         lengths = self._model.made.pieces
         share = float(lengths[0] / max(lengths.sum(), np.finfo(float).tiny))
         if len(lengths) <= _WARN_PIECES or share >= _WARN_LARGEST_SHARE:
@@ -472,9 +472,9 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         )
         h = self.bandwidth_ * points.joining_factor if np.ndim(self.bandwidth_) == 0 else np.nan
         wider = Advice("bandwidth", float(f"{h:.3g}")) if np.isfinite(h) else Advice("bandwidth", words="raise {}")
-        return [(Message(words, wider, *self._instead()), DegenerateWarning)]
+        return [(Message(words, wider, *self._other_methods()), DegenerateWarning)]
 
-    def _instead(self) -> tuple[str, ...]:
+    def _other_methods(self) -> tuple[str, ...]:
         """Another method, where there is one for ridges of this dimension."""
         return ("fit a PrincipalTree",) if self.flow_.dimension == 1 else ()
 
@@ -505,7 +505,9 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
-        require_parts({"a flow_ in the space_ of its columns": flows_in(self.flow_, self.space_, self.n_features_in_)})
+        require_parts(
+            {"a flow_ in the space_ of its columns": fits_space(self.flow_, self.space_, self.n_features_in_)}
+        )
         self.places_ = FlowResult(*self.places_)
         self._model = _LazyCoordinates(self.flow_, self.places_, self.min_length_, self.min_support_)
 

@@ -1,4 +1,7 @@
-"""The graph of a one-dimensional ridge: smooth branches between ends and junctions, with arc length as coordinate."""
+"""The graph of a one-dimensional ridge: smooth branches between ends and junctions, with arc length as coordinate.
+
+Its making is ours: ``graph_nodes`` finds nodes on the ridge, ``graph_branches`` joins them to branches.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.density.ridges.graph_branches import SHORTEST_BRANCH, Path, degrees, find_branches
-from prinfold.density.ridges.graph_nodes import STEP, Net, make_net
+from prinfold.density.ridges.graph_nodes import STEP, RidgeNodes, make_nodes
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.density.row_spaces import Globe
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
@@ -25,7 +28,7 @@ from prinfold.latent.branch_graph import BranchGraph
 from prinfold.validation.settings import nothing
 
 _KNOT_STEPS = 0.5
-"""Distance between knots of a branch, in steps of the net: an eighth of a bandwidth."""
+"""Distance between knots of a branch, in steps between nodes: an eighth of a bandwidth."""
 
 _EQUAL_NATS = 1e-9
 """Difference in log density between two halves of a branch below which they count as equally dense."""
@@ -95,13 +98,13 @@ class RidgeGraph(BranchCurves):
         """
         if len(ridge.points) == 0:
             raise InvalidDataError("a graph needs at least one ridge point, got none; use a larger bandwidth")
-        nodes = make_net(flow, ridge)
+        nodes = make_nodes(flow, ridge)
         return cls.along(nodes, find_branches(flow, nodes, shortest), flow.density.log_density, flow.sphere)
 
     @classmethod
     def along(
         cls,
-        nodes: Net,
+        nodes: RidgeNodes,
         paths: list[Path],
         log_density: Callable[[FloatArray], FloatArray],
         globe: Globe | None = None,
@@ -112,7 +115,7 @@ class RidgeGraph(BranchCurves):
     @classmethod
     def joined(
         cls,
-        nodes: Net,
+        nodes: RidgeNodes,
         branches: list[Branch],
         log_density: Callable[[FloatArray], FloatArray],
         globe: Globe | None = None,
@@ -177,7 +180,7 @@ class Branch(NamedTuple):
     curve: EvenCurve
 
 
-def make_branches(nodes: Net, paths: list[Path]) -> list[Branch]:
+def make_branches(nodes: RidgeNodes, paths: list[Path]) -> list[Branch]:
     """Branches with direction and smooth curve, longest first."""
     count, found = degrees(paths), list[Branch]()
     for path in paths:
@@ -187,7 +190,7 @@ def make_branches(nodes: Net, paths: list[Path]) -> list[Branch]:
     return sorted(found, key=lambda branch: (-branch.curve.length, branch.path))
 
 
-def _orient_path(nodes: Net, path: Path, closed: bool) -> Path:
+def _orient_path(nodes: RidgeNodes, path: Path, closed: bool) -> Path:
     """The path with the beginning and direction of :class:`RidgeGraph`; by the coordinates of equally dense halves."""
     if closed:
         start = max(range(len(path) - 1), key=lambda i: (nodes.log_density[path[i]], -path[i]))
@@ -203,7 +206,7 @@ def _orient_path(nodes: Net, path: Path, closed: bool) -> Path:
     return min(path, path[::-1], key=lambda way: nodes.points[way].tolist())
 
 
-def _curve(nodes: Net, path: Path, closed: bool) -> EvenCurve:
+def _curve(nodes: RidgeNodes, path: Path, closed: bool) -> EvenCurve:
     """The smooth curve through a path; that of a single node has no length, but a direction."""
     if len(path) == 1:
         return EvenCurve(nodes.points[[*path, *path]], nodes.tangent[[*path, *path]], 0.0)
@@ -211,7 +214,7 @@ def _curve(nodes: Net, path: Path, closed: bool) -> EvenCurve:
     return by_arc_length(points, _KNOT_STEPS * STEP * float(np.median(nodes.length[path])), closed)
 
 
-def _end_points(nodes: Net, branches: list[Branch]) -> tuple[FloatArray, IntArray]:
+def _end_points(nodes: RidgeNodes, branches: list[Branch]) -> tuple[FloatArray, IntArray]:
     """(V, D) places where branches begin and end, and (B, 2) which of these are the ends of each branch."""
     ends = [(path[0], path[-1]) for path, closed, _ in branches if not closed]
     number = {node: i for i, node in enumerate(sorted({end for pair in ends for end in pair}))}

@@ -1,12 +1,12 @@
-"""Branches between ends and junctions, from nodes on a ridge.
+"""Branches between ends and junctions, from nodes on a ridge; the rules are ours.
 
 1. Each node looks for the nearest one ahead and behind; two that look at each other are linked. No node has more than
    two links, so that they form chains and rings.
 2. Ridges of a density seldom meet: one passes, the others end near by. The end of a chain is joined to the nearest node
    ahead of it within two bandwidths, if the density on the way is nowhere below a quarter of that at the sparser of the
    two. Three wires at a node make it a junction.
-3. Growth that led nowhere is taken back to the last ridge point of a row.
-4. A loop no longer than a circle with the bandwidth as its radius is none: the side with the sparsest place goes.
+3. Nodes that were added by growth at a free end are removed, back to the last ridge point of a row.
+4. A loop no longer than a circle with the bandwidth as its radius is removed: the side with the lowest density goes.
    Junctions less than two bandwidths apart along a branch are one at its densest node, so that a crossing, where ridges
    share a part of their way, has one junction. A branch with a free end that hangs on a junction and is shorter than
    three bandwidths goes, the shortest first, and so do fragments, but for the last. What then meets two by two is one.
@@ -22,7 +22,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.density.ridges.graph_nodes import AHEAD_COSINE, BRIDGE_DENSITY_SHARE, Net, nearest_ahead
+from prinfold.density.ridges.graph_nodes import AHEAD_COSINE, BRIDGE_DENSITY_SHARE, RidgeNodes, nearest_ahead
 from prinfold.density.ridges.mean_shift import Flow
 
 _JOIN_BANDWIDTHS = 2.0
@@ -47,18 +47,18 @@ Path = list[int]
 Adjacency = list[list[int]]
 
 
-def find_branches(flow: Flow, nodes: Net, shortest: float = SHORTEST_BRANCH) -> list[Path]:
+def find_branches(flow: Flow, nodes: RidgeNodes, shortest: float = SHORTEST_BRANCH) -> list[Path]:
     """Branches as lists of nodes; a closed one ends with the node that it begins with."""
     links = link_chains(nodes)
     for a, b in joints(flow, nodes, links):
         if b not in links[a]:
             links[a].append(b)
             links[b].append(a)
-    _take_back(nodes, links)
+    _remove_dead_ends(nodes, links)
     return simplify(paths(links, np.flatnonzero(_used_nodes(nodes, links))), nodes, shortest)
 
 
-def link_chains(nodes: Net) -> Adjacency:
+def link_chains(nodes: RidgeNodes) -> Adjacency:
     """Links between nodes that are the nearest ahead of, or behind, each other."""
     m = len(nodes.points)
     every = np.arange(m)
@@ -79,7 +79,7 @@ class _Ends(NamedTuple):
     outwards: FloatArray
 
 
-def joints(flow: Flow, nodes: Net, links: Adjacency) -> list[tuple[int, int]]:
+def joints(flow: Flow, nodes: RidgeNodes, links: Adjacency) -> list[tuple[int, int]]:
     """Pairs of a loose end and the nearest node ahead of it to which the density leads."""
     ends = _loose_ends(nodes, links)
     if len(ends.node) == 0:
@@ -102,7 +102,7 @@ def joints(flow: Flow, nodes: Net, links: Adjacency) -> list[tuple[int, int]]:
     return [(int(ends.node[row[i]]), int(node[i])) for i in first]
 
 
-def _loose_ends(nodes: Net, links: Adjacency) -> _Ends:
+def _loose_ends(nodes: RidgeNodes, links: Adjacency) -> _Ends:
     """Ends of chains; a node without links has two, along its tangent."""
     node, outwards = list[int](), list[FloatArray]()
     for i, beside in enumerate(links):
@@ -120,7 +120,7 @@ def _loose_ends(nodes: Net, links: Adjacency) -> _Ends:
     return _Ends(np.asarray(node, dtype=np.intp), np.asarray(outwards).reshape(-1, D))
 
 
-def _along_chains(nodes: Net, links: Adjacency) -> tuple[IntArray, FloatArray]:
+def _along_chains(nodes: RidgeNodes, links: Adjacency) -> tuple[IntArray, FloatArray]:
     """(m,) number of the chain that each node is on, and how far along it."""
     chain, place = np.full(len(links), -1), np.zeros(len(links))
     for number, path in enumerate(paths(links, np.arange(len(links)))):
@@ -135,7 +135,7 @@ def _chain_distance(chain: IntArray, place: FloatArray, a: IntArray, b: IntArray
     return np.where(chain[a] == chain[b], np.abs(place[a] - place[b]), np.inf)
 
 
-def _density_holds(flow: Flow, nodes: Net, a: IntArray, b: IntArray) -> BoolArray:
+def _density_holds(flow: Flow, nodes: RidgeNodes, a: IntArray, b: IntArray) -> BoolArray:
     """(k,) whether the density on the straight way is nowhere below a share of that at the sparser end."""
     if len(a) == 0:
         return np.zeros(0, dtype=bool)
@@ -150,8 +150,8 @@ def _density_holds(flow: Flow, nodes: Net, a: IntArray, b: IntArray) -> BoolArra
     return np.asarray(height.min(axis=1) >= floor)
 
 
-def _take_back(nodes: Net, links: Adjacency) -> None:
-    """Unlink grown nodes at free ends, one after another."""
+def _remove_dead_ends(nodes: RidgeNodes, links: Adjacency) -> None:
+    """Remove the links of nodes added by growth at free ends, one after another."""
     loose = [i for i, beside in enumerate(links) if len(beside) == 1 and not nodes.given[i]]
     while loose:
         i = loose.pop()
@@ -162,13 +162,13 @@ def _take_back(nodes: Net, links: Adjacency) -> None:
         links[i].clear()
 
 
-def _used_nodes(nodes: Net, links: Adjacency) -> BoolArray:
+def _used_nodes(nodes: RidgeNodes, links: Adjacency) -> BoolArray:
     """(m,) which nodes have links, or are ridge points of rows."""
     return np.asarray([bool(beside) or bool(given) for beside, given in zip(links, nodes.given, strict=True)])
 
 
 def paths(links: Adjacency, wanted: IntArray) -> list[Path]:
-    """All ways between nodes that have other than two links, then the rings, which begin with their first node."""
+    """All paths between nodes that have other than two links, then the rings, which begin with their first node."""
     seen: set[tuple[int, int]] = set()
     found: list[Path] = []
 
@@ -193,12 +193,12 @@ def paths(links: Adjacency, wanted: IntArray) -> list[Path]:
     return found
 
 
-def path_steps(nodes: Net, path: Path) -> FloatArray:
+def path_steps(nodes: RidgeNodes, path: Path) -> FloatArray:
     """Distances between the nodes of a path, one after another."""
     return np.asarray(np.linalg.norm(np.diff(nodes.points[path], axis=0), axis=1))
 
 
-def path_length(nodes: Net, path: Path) -> float:
+def path_length(nodes: RidgeNodes, path: Path) -> float:
     """Length of a path in bandwidths, step by step."""
     if len(path) < 2:
         return 0.0
@@ -207,7 +207,7 @@ def path_length(nodes: Net, path: Path) -> float:
 
 
 def simplify(
-    branches: list[Path], nodes: Net, shortest: float = SHORTEST_BRANCH, merge: float = _MERGE_BANDWIDTHS
+    branches: list[Path], nodes: RidgeNodes, shortest: float = SHORTEST_BRANCH, merge: float = _MERGE_BANDWIDTHS
 ) -> list[Path]:
     """Remove small loops, ways between junctions shorter than ``merge`` bandwidths, spurs and fragments."""
     while True:
@@ -228,7 +228,7 @@ def degrees(branches: list[Path]) -> dict[int, int]:
     return count
 
 
-def _remove_loops(branches: list[Path], nodes: Net) -> list[Path]:
+def _remove_loops(branches: list[Path], nodes: RidgeNodes) -> list[Path]:
     """Open small loops where they are sparsest."""
     length = [path_length(nodes, path) for path in branches]
     around: dict[int, list[int]] = {}
@@ -254,7 +254,7 @@ def _detour(
     b: int,
     longest: float,
 ) -> bool:
-    """Whether one gets from a to b in less than ``longest``, by Dijkstra's search, without the barred branches."""
+    """Whether a path from a to b without the barred branches is shorter than ``longest``, by Dijkstra's search."""
     heap, done = [(0.0, a)], set[int]()
     while heap:
         way, node = heappop(heap)
@@ -271,7 +271,7 @@ def _detour(
     return False
 
 
-def _contract_junctions(branches: list[Path], nodes: Net, merge: float) -> list[Path]:
+def _contract_junctions(branches: list[Path], nodes: RidgeNodes, merge: float) -> list[Path]:
     """Make one junction of two that a short branch joins, at its densest node; the shortest branches come first."""
     count = degrees(branches)
     inner = [len(path) > 1 and min(count[path[0]], count[path[-1]]) >= 3 for path in branches]
@@ -296,7 +296,7 @@ def _rename_ends(path: Path, name: dict[int, int]) -> Path:
 
 
 def _merge_pairs(branches: list[Path]) -> list[Path]:
-    """String together branches that meet two by two."""
+    """Join branches that meet in pairs to one."""
     links: dict[int, list[tuple[int, bool]]] = {}
     for number, path in enumerate(branches):
         if len(path) > 1:
@@ -324,7 +324,7 @@ def _merge_pairs(branches: list[Path]) -> list[Path]:
     return list(alive.values())
 
 
-def _remove_spurs(branches: list[Path], nodes: Net, shortest: float) -> list[Path]:
+def _remove_spurs(branches: list[Path], nodes: RidgeNodes, shortest: float) -> list[Path]:
     """Take the shortest spur off each junction that has any."""
     count = degrees(branches)
     worst: dict[int, tuple[float, int]] = {}
@@ -338,7 +338,7 @@ def _remove_spurs(branches: list[Path], nodes: Net, shortest: float) -> list[Pat
     return [path for number, path in enumerate(branches) if number not in gone]
 
 
-def _remove_fragments(branches: list[Path], nodes: Net, shortest: float) -> list[Path]:
+def _remove_fragments(branches: list[Path], nodes: RidgeNodes, shortest: float) -> list[Path]:
     """Remove short branches free at both ends and short rings that touch nothing, but for the longest of all."""
     count = degrees(branches)
     alone = [

@@ -1,6 +1,7 @@
 """Evenly spaced nodes on a one-dimensional ridge: thinned where rows came to rest close together, added in gaps.
 
-Nodes are a quarter of a bandwidth apart. They come densest first, which no motion of the data changes.
+The method is ours. Nodes are a quarter of a bandwidth apart. They are chosen by falling density, an order that no
+motion of the data changes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _MOST_NEIGHBORS = 24
 
 
 @dataclass(frozen=True)
-class Net:
+class RidgeNodes:
     """Nodes of a ridge: ``points`` (m, D), unit ``tangent`` (m, D), ``log_density`` (m,) and bandwidth ``length`` (m,).
 
     ``given`` (m,) says which are ridge points of rows; the others were found by following the ridge.
@@ -50,26 +51,26 @@ class Net:
     length: FloatArray
     given: BoolArray
 
-    def __add__(self, other: Net) -> Net:
+    def __add__(self, other: RidgeNodes) -> RidgeNodes:
         parts = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Net(*(np.concatenate(part) for part in parts))
+        return RidgeNodes(*(np.concatenate(part) for part in parts))
 
-    def only(self, nodes: IntArray | BoolArray) -> Net:
-        """The net of some of the nodes."""
-        return Net(*(part[nodes] for part in vars(self).values()))
+    def only(self, nodes: IntArray | BoolArray) -> RidgeNodes:
+        """Some of the nodes."""
+        return RidgeNodes(*(part[nodes] for part in vars(self).values()))
 
 
-def make_net(flow: Flow, ridge: FlowResult) -> Net:
+def make_nodes(flow: Flow, ridge: FlowResult) -> RidgeNodes:
     """Nodes on the ridge with gaps bridged; every ridge point of a row is within a step of one."""
-    return grow_net(flow, thin_net(_net_of(flow, ridge, given=True)))
+    return grow_nodes(flow, thin_nodes(_nodes_at(flow, ridge, given=True)))
 
 
-def thin_net(nodes: Net, apart: float = 1.0) -> Net:
+def thin_nodes(nodes: RidgeNodes, apart: float = 1.0) -> RidgeNodes:
     """Nodes at least ``apart`` steps from one another, densest first, none of the others farther from one of them."""
     return nodes.only(spread_nodes(nodes, apart))
 
 
-def grow_net(flow: Flow, nodes: Net) -> Net:
+def grow_nodes(flow: Flow, nodes: RidgeNodes) -> RidgeNodes:
     """Add nodes where the ridge goes on from one that has none ahead.
 
     From each such front one step is taken along the ridge and corrected by the flow, again and again, until the ridge
@@ -87,7 +88,7 @@ def grow_net(flow: Flow, nodes: Net) -> Net:
     return nodes
 
 
-def nearest_ahead(nodes: Net, node: IntArray, direction: FloatArray) -> IntArray:
+def nearest_ahead(nodes: RidgeNodes, node: IntArray, direction: FloatArray) -> IntArray:
     """(k,) the nearest node ahead in a direction (k, D) from a node (k,), within reach; −1 where there is none."""
     step = STEP * nodes.length
     distance, near = _neighbors(nodes.points, node, _REACH_STEPS * float(step.max(initial=0.0)))
@@ -103,7 +104,7 @@ def nearest_ahead(nodes: Net, node: IntArray, direction: FloatArray) -> IntArray
 
 
 class _Fronts(NamedTuple):
-    """Fronts of a growing net: ``node`` (k,), unit ``direction`` (k, D), and log p ``began`` (k,) at the start."""
+    """Ends at which nodes are added: ``node`` (k,), unit ``direction`` (k, D), and log p ``began`` (k,) at first."""
 
     node: IntArray
     direction: FloatArray
@@ -113,8 +114,8 @@ class _Fronts(NamedTuple):
         return _Fronts._make(part[fronts] for part in self)
 
 
-def _advance(flow: Flow, nodes: Net, fronts: _Fronts) -> tuple[Net, _Fronts]:
-    """One step from every front: the net with what was found, and the fronts from there."""
+def _advance(flow: Flow, nodes: RidgeNodes, fronts: _Fronts) -> tuple[RidgeNodes, _Fronts]:
+    """One step along the ridge from every front: the nodes with those found, and the fronts from there."""
     base, step = nodes.points[fronts.node], STEP * nodes.length[fronts.node]
     trial = base + step[:, None] * fronts.direction
     found = flow(trial if flow.sphere is None else flow.sphere.retract(trial))
@@ -124,20 +125,20 @@ def _advance(flow: Flow, nodes: Net, fronts: _Fronts) -> tuple[Net, _Fronts]:
     right &= np.einsum("kd,kd->k", delta, fronts.direction) > AHEAD_COSINE * distance
     right &= found.log_density > fronts.began + log(BRIDGE_DENSITY_SHARE)
     right[right] = _are_apart(nodes, found.points[right], 0.5 * step[right])
-    new, delta, began = _net_of(flow, found.only(right), given=False), delta[right], fronts.began[right]
+    new, delta, began = _nodes_at(flow, found.only(right), given=False), delta[right], fronts.began[right]
     kept = spread_nodes(new, 0.5)  # two fronts may have met
     direction = delta[kept] / np.linalg.norm(delta[kept], axis=1, keepdims=True)
     return nodes + new.only(kept), _Fronts(len(nodes.points) + np.arange(len(kept)), direction, began[kept])
 
 
-def _are_apart(nodes: Net, points: FloatArray, radius: FloatArray) -> BoolArray:
+def _are_apart(nodes: RidgeNodes, points: FloatArray, radius: FloatArray) -> BoolArray:
     """(k,) whether points are at least ``radius`` (k,) from all nodes."""
     if len(points) == 0:
         return np.zeros(0, dtype=bool)
     return np.asarray(cKDTree(nodes.points).query(points)[0]) >= radius
 
 
-def spread_nodes(nodes: Net, apart: float) -> IntArray:
+def spread_nodes(nodes: RidgeNodes, apart: float) -> IntArray:
     """Indices of nodes that are ``apart`` steps from one another, densest first.
 
     Each covers a ball around it. A point lies in few of them, so that the work is about linear in all points.
@@ -153,14 +154,14 @@ def spread_nodes(nodes: Net, apart: float) -> IntArray:
     return np.asarray(kept, dtype=np.intp)
 
 
-def _net_of(flow: Flow, ridge: FlowResult, given: bool) -> Net:
+def _nodes_at(flow: Flow, ridge: FlowResult, given: bool) -> RidgeNodes:
     length = np.asarray(flow.density.length(ridge.points), dtype=float)
-    return Net(
+    return RidgeNodes(
         ridge.points, ridge.tangent[:, :, 0], ridge.log_density, length, np.full(len(ridge.points), given, dtype=bool)
     )
 
 
-def _density_order(nodes: Net) -> IntArray:
+def _density_order(nodes: RidgeNodes) -> IntArray:
     """Indices of nodes, densest first; of equals the one with smaller coordinates."""
     return np.lexsort((*nodes.points.T[::-1], -nodes.log_density))
 

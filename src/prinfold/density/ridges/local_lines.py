@@ -1,4 +1,4 @@
-"""Prediction errors of local linear regression on time, each value left out of its own prediction.
+"""Leave-one-out prediction errors of local linear regression on time (Cleveland 1979; Fan 1992).
 
 At time t, with lags d_j = (t_j − t) / h, weights k_j = exp(−d_j²/2) and sums S_m = Σ k_j d_j^m, T_m = Σ k_j d_j^m x_j,
 
@@ -27,7 +27,7 @@ _NO_SLOPE_SHARE = 1e-6
 """Share of the weighted mean square of the lags below which their weighted variance allows no slope."""
 
 _ALONE_SHARE = 1e-3
-"""Value of 1 − S_ii below which a sample is as good as alone: its prediction is lost to rounding and binning."""
+"""Value of 1 − S_ii below which a sample counts as isolated: its prediction is lost to rounding and binning."""
 
 
 def prediction_errors(time: FloatArray, value: FloatArray, bandwidth: float) -> FloatArray:
@@ -39,40 +39,40 @@ def prediction_errors(time: FloatArray, value: FloatArray, bandwidth: float) -> 
     return errors_by_bins(time, value, bandwidth)
 
 
-def errors_one_by_one(time: FloatArray, value: FloatArray, bandwidth: float, asked: IntArray) -> FloatArray:
-    """(m,) prediction errors of the samples ``asked``, from sums over all others within reach.
+def errors_one_by_one(time: FloatArray, value: FloatArray, bandwidth: float, sampled: IntArray) -> FloatArray:
+    """(m,) prediction errors of the ``sampled`` values, from sums over all others within reach.
 
     One that is alone there is predicted by the next on either side, however far they are.
     """
-    start, stop = _within_reach(time, asked, bandwidth)
+    start, stop = _within_reach(time, sampled, bandwidth)
     window = np.arange(int((stop - start).max(initial=0)))
-    errors = np.empty(len(asked))
+    errors = np.empty(len(sampled))
     size = max(1, _PAIRS_AT_ONCE // max(1, len(window)))
-    for part in (slice(i, i + size) for i in range(0, len(asked), size)):
+    for part in (slice(i, i + size) for i in range(0, len(sampled), size)):
         near = start[part, None] + window
-        nothing = (near >= stop[part, None]) | (near == asked[part, None])
-        errors[part] = _errors(time, value, bandwidth, np.minimum(near, len(time) - 1), nothing, asked[part])
+        nothing = (near >= stop[part, None]) | (near == sampled[part, None])
+        errors[part] = _errors(time, value, bandwidth, np.minimum(near, len(time) - 1), nothing, sampled[part])
     return errors
 
 
-def _within_reach(time: FloatArray, asked: IntArray, bandwidth: float) -> tuple[IntArray, IntArray]:
-    start = np.searchsorted(time, time[asked] - _REACH_BANDWIDTHS * bandwidth)
-    stop = np.searchsorted(time, time[asked] + _REACH_BANDWIDTHS * bandwidth, side="right")
-    return np.minimum(start, np.maximum(asked - 1, 0)), np.maximum(stop, np.minimum(asked + 2, len(time)))
+def _within_reach(time: FloatArray, sampled: IntArray, bandwidth: float) -> tuple[IntArray, IntArray]:
+    start = np.searchsorted(time, time[sampled] - _REACH_BANDWIDTHS * bandwidth)
+    stop = np.searchsorted(time, time[sampled] + _REACH_BANDWIDTHS * bandwidth, side="right")
+    return np.minimum(start, np.maximum(sampled - 1, 0)), np.maximum(stop, np.minimum(sampled + 2, len(time)))
 
 
 def _errors(
-    time: FloatArray, value: FloatArray, bandwidth: float, near: IntArray, nothing: BoolArray, asked: IntArray
+    time: FloatArray, value: FloatArray, bandwidth: float, near: IntArray, nothing: BoolArray, sampled: IntArray
 ) -> FloatArray:
-    """(m,) prediction errors of samples ``asked`` from those ``near`` (m, k), but for those marked ``nothing``."""
-    lag, known = (time[near] - time[asked, None]) / bandwidth, value[near]
+    """(m,) prediction errors of ``sampled`` values from those ``near`` (m, k), but for those marked ``nothing``."""
+    lag, known = (time[near] - time[sampled, None]) / bandwidth, value[near]
     square = np.where(nothing, np.inf, lag**2)
     # Relative to the nearest: after a long pause the weights are those of the few that are left.
     weight = np.exp(-0.5 * (square - square.min(axis=1, keepdims=True)))
     s0, t0 = weight.sum(axis=1), (weight * known).sum(axis=1)
     weight *= lag
     s1, t1 = weight.sum(axis=1), (weight * known).sum(axis=1)
-    return _line(s0, s1, (weight * lag).sum(axis=1), t0, t1)[0] - value[asked]
+    return _line(s0, s1, (weight * lag).sum(axis=1), t0, t1)[0] - value[sampled]
 
 
 def errors_by_bins(time: FloatArray, value: FloatArray, bandwidth: float) -> FloatArray:

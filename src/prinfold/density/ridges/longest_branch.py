@@ -18,7 +18,7 @@ _MOST_VERTICES = 200
 
 
 def ridge_path(X: FloatArray, weight: FloatArray) -> FloatArray:
-    """(m, D) points along the longest branch of the ridge that rows (n, D) with weights (n,) have; D ≥ 2."""
+    """(m, D) points along the longest branch of the density ridge of rows (n, D) with weights (n,); D ≥ 2."""
     if X.shape[1] == 1:
         words = "a start from the ridge needs two columns or more, but there is 1"
         raise InvalidDataError(Message(words, Advice("init", "pca")))

@@ -1,12 +1,13 @@
-"""Ridges of a density, by mean shift held to the directions across the ridge.
+"""Ridges of a density by subspace-constrained mean shift (McQueen, section 4.4).
 
-A place x lies on the ridge of dimension d where the gradient of log p has no part in the span V⊥ of those q − d
+A point x lies on the ridge of dimension d where the gradient of log p has no part in the span V⊥ of those q − d
 eigenvectors across which the density falls off most, and it does fall off across them: λ⊥ < 0. Subspace-constrained
 mean shift (Ozertem & Erdogmus 2011) goes there by steps V⊥V⊥ᵀ m with m the mean shift of V⊥V⊥ᵀ g, until
 
     ‖V⊥V⊥ᵀ m‖ < tol · h,
 
-which isolated rows reach too, as the angle between gradient and ridge does not. d = 0 are the modes.
+a rule that isolated rows meet too, unlike the published one on the angle between gradient and ridge. d = 0 are modes.
+Newton's step near the ridge and the halving of steps are ours.
 """
 
 from __future__ import annotations
@@ -56,20 +57,19 @@ _ROUNDING_BANDWIDTHS, _LEAST_STEP_SHARE = 1e-4, 1 / 64
 """Bandwidths from the ridge within which going to and fro is rounding, and the least share of a step that is taken."""
 
 _FLOOR_NATS = 2.0
-"""Nats below the least dense training row from which on there is no density to speak of: two bandwidths from one that
-is alone."""
+"""Nats below the least dense training row from which on density counts as zero: two bandwidths from an isolated row."""
 
 _MOST_MESH_COLUMNS, _MOST_MESH_POINTS = 3, 2_000_000
 
-_ARRIVED_BANDWIDTHS = 1e-6
-"""Bandwidths of mean shift across the ridge within which a row is on it, however small a tolerance was asked for."""
+_ON_RIDGE_BANDWIDTHS = 1e-6
+"""Length of mean shift across the ridge, in bandwidths, below which a row is on it, however small the tolerance."""
 
-_RAN_OFF_BANDWIDTHS = 3.0
-"""Bandwidths outside the box of all rows from which on a row has run off."""
+_OUTSIDE_BOX_BANDWIDTHS = 3.0
+"""Distance from the box of all rows, in bandwidths, from which on a row has left the data."""
 
 
 class Status(enum.IntEnum):
-    """End of the way of a row to the ridge."""
+    """Outcome of the path of a row to the ridge."""
 
     CONVERGED = 0
     NOT_CONVERGED = 1
@@ -97,7 +97,7 @@ _SENTENCES = {
 
 
 class FlowResult(NamedTuple):
-    """Ends of the ways of rows to the ridge, in the order in which rows were given.
+    """End points of the paths of rows to the ridge, in the order of the rows.
 
     ``points`` (n, D); ``tangent`` (n, D, d) of the ridge there; ``curvature`` (n, q) the second derivatives of log p
     along the ridge and then across it, in units of the squared bandwidth; ``log_density`` (n,); ``status`` (n,), see
@@ -136,10 +136,10 @@ STEPS = {"newton": True, "mean_shift": False}
 @storable
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """The way to the ridge of dimension ``dimension`` of a density.
+    """Subspace-constrained mean shift to the ridge of dimension ``dimension`` of a density.
 
     ``normal`` says which directions lead across; ``newton`` whether its step takes over near the ridge. ``floor`` is
-    the log density below which there is none to speak of, and ``box`` (2, D) the corners of all rows. ``sphere`` keeps
+    the log density below which density counts as zero, and ``box`` (2, D) the corners of all rows. ``sphere`` keeps
     places on itself, where rows are on one, and ``edge`` tells where something could have been observed.
     """
 
@@ -198,7 +198,7 @@ class _Places(NamedTuple):
 
 
 class RidgeWalk:
-    """Rows on their way; :meth:`advance` takes every row that has not arrived one step further."""
+    """Rows on their paths to the ridge; :meth:`advance` moves every row that has not arrived by one step."""
 
     def __init__(self, flow: Flow, X: FloatArray) -> None:
         n, D = X.shape
@@ -231,10 +231,10 @@ class RidgeWalk:
 
     def end(self, flow: Flow | None = None) -> FlowResult:
         """The result for all rows; ``flow`` judges their status, if not the one that carried them."""
-        there = self.left < max(self.flow.tol, _ARRIVED_BANDWIDTHS)
+        there = self.left < max(self.flow.tol, _ON_RIDGE_BANDWIDTHS)
         status = np.where(there, Status.CONVERGED, Status.NOT_CONVERGED).astype(np.int8)
         found = FlowResult(self.points, self.tangent, self.curvature, self.log_density, status, self.n_iter)
-        return found._replace(status=judge(found, flow or self.flow))
+        return found._replace(status=row_status(found, flow or self.flow))
 
     def _evaluate_moving(self) -> None:
         """Evaluate the density where moving rows have come to, take back bad steps, and see which rows have arrived."""
@@ -250,14 +250,14 @@ class RidgeWalk:
             again = self._evaluate_rows(back)
             for whole, part in zip(here, again, strict=True):
                 whole[worse] = part
-        # Directions from neighbours leap as these change, so that turning round says nothing there.
+        # Directions from neighbours are discontinuous in x, so that reversals of a step mean nothing there.
         reverse = np.einsum("ni,ni->n", here.step, self.points[rows] - self._before[rows]) < 0
         reverse &= self.flow.normal.own
         stays = here.left > np.maximum(_MOST_LEFT_SHARE * self.left[rows], _ROUNDING_BANDWIDTHS)
         self._share[rows[reverse & ~newton & stays]] *= 0.5
         np.maximum(self._share, _LEAST_STEP_SHARE, out=self._share)
-        # What sums leave out may keep a row from coming nearer.
-        stalled = (here.left < _ARRIVED_BANDWIDTHS) & (here.left > 0.999 * self.left[rows]) & (self.flow.tol > 0)
+        # The error of truncated sums may keep a row from coming nearer.
+        stalled = (here.left < _ON_RIDGE_BANDWIDTHS) & (here.left > 0.999 * self.left[rows]) & (self.flow.tol > 0)
         for name in ("tangent", "curvature", "log_density", "left"):
             getattr(self, name)[rows] = getattr(here, name)
         self._newton[rows] = here.close
@@ -311,7 +311,7 @@ def _directions(flow: Flow, X: FloatArray, at: Derivatives) -> tuple[FloatArray,
     if flow.sphere is not None:
         frame = flow.sphere.frame(X)
         matrix, hessian = _restrict(frame, matrix), _restrict(frame, hessian)
-    # What is no number any more has run off, and is found out by how far it has left to go.
+    # Rows that are NaN by now have left the data, which their remaining distance shows.
     matrix = np.where(np.isfinite(matrix).all(axis=(1, 2), keepdims=True), matrix, 0.0)
     values, vectors = np.linalg.eigh(matrix)  # rising, so that the directions across come last
     curvature = -values
@@ -327,12 +327,12 @@ def _restrict(frame: FloatArray, matrix: FloatArray) -> FloatArray:
     return np.asarray(np.swapaxes(frame, 1, 2) @ matrix @ frame)
 
 
-def judge(found: FlowResult, flow: Flow) -> IntArray:
-    """(n,) statuses of rows that have come to rest, or have not."""
+def row_status(found: FlowResult, flow: Flow) -> IntArray:
+    """(n,) status of rows at the end of their paths."""
     length = flow.density.length(found.points)
     status = found.status.copy()
     resting = status == Status.CONVERGED
-    # The gravest comes last.
+    # The most serious status is set last.
     status[resting & (found.ridgeness < (flow.min_gap if flow.dimension else -inf))] = Status.NO_GAP
     status[resting & ~(found.curvature[:, flow.dimension :].max(axis=1) < 0)] = Status.NOT_A_RIDGE
     status[found.log_density < flow.floor] = Status.LOW_DENSITY
@@ -342,7 +342,7 @@ def judge(found: FlowResult, flow: Flow) -> IntArray:
     if flow.box is not None:
         low, high = flow.box
         beyond = np.maximum(low - found.points, found.points - high).max(axis=1)
-        off |= ~(beyond <= _RAN_OFF_BANDWIDTHS * length)
+        off |= ~(beyond <= _OUTSIDE_BOX_BANDWIDTHS * length)
     status[off] = Status.RAN_OFF
     return status
 
@@ -407,7 +407,7 @@ STARTS: dict[str, Callable[[Flow, FloatArray], FloatArray]] = {"data": data_star
 """Starting points by name, made from the training rows."""
 
 
-def flows_in(flow: Flow, space: RowSpace, n_columns: int) -> bool:
-    """Whether a flow, as a file has it, goes through the places of a space of so many columns."""
+def fits_space(flow: Flow, space: RowSpace, n_columns: int) -> bool:
+    """Whether the density of a flow read from a file has the dimension of a space for so many columns."""
     density = cast(Any, flow.density)  # every density of a file has columns
     return flow.sphere == space.round and space.enter(np.zeros((1, n_columns))).shape[1] == density.n_columns

@@ -1,4 +1,4 @@
-"""Clustering by the modes of a density."""
+"""Clustering by the modes of a density (mean shift: Fukunaga and Hostetler 1975; Comaniciu and Meer 2002)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prinfold.base.stored_estimator import StoredEstimator
 from prinfold.base.unique_rows import unique_rows
 from prinfold.density.densities import STORED_BANDWIDTH
 from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe
-from prinfold.density.ridges.mean_shift import STEPS, Flow, FlowResult, Status, flows_in
+from prinfold.density.ridges.mean_shift import STEPS, Flow, FlowResult, Status, fits_space
 from prinfold.density.ridges.modes import Modes, find_modes, label_rows
 from prinfold.density.row_spaces import SPACES, RowSpace
 from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
@@ -31,8 +31,8 @@ from prinfold.validation.tables import check_table, check_weight, forget
 class ModeClustering(ClusterMixin, StoredEstimator):
     """Cluster rows by the mode of their density that mean shift carries them to.
 
-    The number of clusters comes with the bandwidth, clusters may have any shape, and a new row is told its cluster by
-    the same climb. It is the density ridge of dimension 0.
+    The number of clusters comes with the bandwidth, clusters may have any shape, and a new row gets its cluster by
+    the same mean shift. It is the density ridge of dimension 0.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class ModeClustering(ClusterMixin, StoredEstimator):
 
     @property
     def modes_(self) -> FloatArray:
-        """Where the density has its maxima, in units of the data."""
+        """Points of the maxima of the density, in units of the data."""
         check_is_fitted(self)
         return self.space_.leave(self.places_)
 
@@ -269,7 +269,7 @@ class ModeClustering(ClusterMixin, StoredEstimator):
         k = len(self.places_)
         sound = {
             "places_": k > 0,
-            "a flow_ in the space_ of its columns": flows_in(self.flow_, self.space_, self.n_features_in_),
+            "a flow_ in the space_ of its columns": fits_space(self.flow_, self.space_, self.n_features_in_),
             "a flow_ to points": self.flow_.dimension == 0,
             "labels_ of its modes": bool((self.labels_ < k).all()),
         }

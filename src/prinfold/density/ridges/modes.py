@@ -1,4 +1,7 @@
-"""Modes of a density, which are ridges of dimension 0, and the rows that mean shift carries to each."""
+"""Modes of a density, which are ridges of dimension 0, and the rows that mean shift carries to each.
+
+Clustering by mean shift is due to Fukunaga and Hostetler (1975) and Comaniciu and Meer (2002).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.density.ridges.mean_shift import FlowResult, Status
 
 SAME_MODE_BANDWIDTHS = 0.1
-"""Bandwidths within which two points of rest are the same mode: rows come to rest within a millionth, and two maxima of
+"""Bandwidths within which two end points are the same mode: rows converge to within a millionth, and two maxima of
 Gaussian kernels are not so near each other."""
 
 

@@ -85,15 +85,15 @@ def noise_of_differences(time: FloatArray, value: FloatArray) -> float:
 
 
 def by_likelihood(points: SignalPoints) -> float:
-    """The bandwidth with which the points, each left out in turn, are likeliest: that of section 5.3.1."""
+    """Bandwidth of maximum leave-one-out likelihood, as in McQueen, section 5.3.1."""
     return likelihood(*points.unique, 1, np.random.default_rng(0))
 
 
 def by_prediction(points: SignalPoints, least: float | None = None) -> float:
-    """The bandwidth, no smaller than the likeliest or what is given, with which each value is predicted best by others.
+    """Bandwidth of least leave-one-out prediction error, at least ``least`` or that of maximum likelihood; ours.
 
-    The prediction is local linear regression on time, which the ridge is for large bandwidths. Below the likeliest
-    bandwidth there is no curve to speak of: points are too far apart to see each other.
+    The prediction is local linear regression on time, which the ridge is for large bandwidths. Below the bandwidth
+    of maximum likelihood there is no curve: points are out of reach of each other.
     """
     low = by_likelihood(points) if least is None else least
     high = max(low, _WIDEST_SHARE * float(np.ptp(points.time)))

@@ -1,6 +1,6 @@
-"""Significance of a ridge: its points compared with those of rows drawn from a smooth density.
+"""Significance of a ridge: its points compared with those of rows drawn from a smooth density; the test is ours.
 
-A few rows that happen to lie in line have a ridge as sharp as any. What they lack is number: under a density that is
+A few rows that happen to lie in line have a ridge as sharp as any, but they are few. Under a density that is
 flat at the scale h of the kernels, the second derivatives of log p̂ at x are off by about 1 / (h² √N), where
 
     N(x) = n p̂(x) (4π)^(D/2) h^D
@@ -37,7 +37,7 @@ _NOISE_BANDWIDTHS = 4.0
 """Bandwidths of the noise on rows drawn for the comparison."""
 
 _CELL_BANDWIDTHS = 0.125
-"""Bandwidths across a cell in which one point stands for all where points are chained."""
+"""Width in bandwidths of the cells of which one point is used where points are chained."""
 
 _PIECE_BANDWIDTHS, _JOINED_SHARE = 2.0, 0.9
 """Bandwidths of a step within a piece of a ridge, and the share of all points in one that is as good as whole."""

@@ -1,9 +1,9 @@
-"""Support of ridge branches: how often they are found again in rows drawn from densities up to twice as wide.
+"""Support of ridge branches: how often they are found again in samples from densities up to twice as smooth.
 
-A row drawn from kernels of width √(f² − 1) h on the rows, seen through kernels of width h, has on average the density
-of kernels of width f h on the rows. So a ridge of such a sample near a branch says two things at once: the branch is
-still there when kernels are f times as wide, and other rows would show it too. Clumps of noise are one bandwidth
-wide, and are gone before kernels are twice as wide.
+The measure is ours. A row drawn from kernels of width √(f² − 1) h on the rows, smoothed by kernels of width h, has on
+average the density of kernels of width f h on the rows. So a ridge of such a sample near a branch says two things at
+once: the branch is still there when kernels are f times as wide, and other rows would show it too. Clumps of noise are
+one bandwidth wide, and are gone before kernels are twice as wide.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from prinfold.density.densities import resampled
 from prinfold.density.ridges.bands import FromDensity, ResampledRows, coarse_flow, observed_rows
 from prinfold.density.ridges.graph import RidgeGraph, make_branches
 from prinfold.density.ridges.graph_branches import Path, find_branches, path_steps, simplify
-from prinfold.density.ridges.graph_nodes import Net, make_net, spread_nodes
+from prinfold.density.ridges.graph_nodes import RidgeNodes, make_nodes, spread_nodes
 from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 from prinfold.exceptions import InvalidDataError
 
 WIDTH_FACTORS = np.linspace(1.0, 2.0, 10)
-"""How many times as wide the densities are that samples are drawn from."""
+"""Bandwidths of the densities that samples are drawn from, in units of the ridge's."""
 
 _LEAST_COSINE = 0.5
 """Cosine of the widest angle between a branch and the ridge that counts as the same."""
 
-_ASKED_STEPS = 2.0
-"""Steps of the net between the nodes that are looked for: half a bandwidth."""
+_SAMPLED_STEPS = 2.0
+"""Steps between the nodes that are carried to the ridges of samples: half a bandwidth."""
 
 _SEED = 0
 """Samples are the same in every fit and after a file was read, so that a graph can be made anew when it is needed."""
@@ -58,7 +58,7 @@ def supported_graph(flow: Flow, ridge: FlowResult, shortest: float, min_support:
     """
     if len(ridge.points) == 0:
         raise InvalidDataError("a graph needs at least one ridge point, got none; use a larger bandwidth")
-    nodes = make_net(flow, ridge)
+    nodes = make_nodes(flow, ridge)
     paths = find_branches(flow, nodes, shortest)
     share = node_support(flow, nodes)
     least = min_support * mean_support(nodes, paths, share)
@@ -68,8 +68,8 @@ def supported_graph(flow: Flow, ridge: FlowResult, shortest: float, min_support:
     return SupportedGraph(graph, support, len(paths), _piece_lengths(nodes, paths))
 
 
-def _piece_lengths(nodes: Net, paths: list[Path]) -> FloatArray:
-    """Lengths of what hangs together, the longest first."""
+def _piece_lengths(nodes: RidgeNodes, paths: list[Path]) -> FloatArray:
+    """Lengths of the connected components, the longest first."""
     start, end = (np.array([path[i] for path in paths]) for i in (0, -1))
     m = len(nodes.points)
     piece = connected_components(coo_matrix((np.ones(len(paths)), (start, end)), shape=(m, m)), directed=False)[1]
@@ -77,23 +77,23 @@ def _piece_lengths(nodes: Net, paths: list[Path]) -> FloatArray:
     return np.sort(total[np.unique(piece[start])])[::-1]
 
 
-def node_support(flow: Flow, nodes: Net) -> FloatArray:
+def node_support(flow: Flow, nodes: RidgeNodes) -> FloatArray:
     """(m,) share of the samples that have a ridge within a bandwidth of each node, in about its direction.
 
-    NaN for a density that other rows cannot have.
+    NaN for a density that cannot be put on other rows.
     """
     try:
         kernels = resampled(flow.density).kernels()
     except ValueError:  # the user's own density, or kernels of many widths
         return np.full(len(nodes.points), np.nan)
-    asked = nodes.only(spread_nodes(nodes, _ASKED_STEPS))
+    sampled = nodes.only(spread_nodes(nodes, _SAMPLED_STEPS))
     frame, rng = RowFrame.of(kernels.rows, kernels.weight), np.random.default_rng(_SEED)
-    given, found, usual = frame.sorted_rows(), np.zeros(len(asked.points)), float(np.median(nodes.length))
+    given, found, usual = frame.sorted_rows(), np.zeros(len(sampled.points)), float(np.median(nodes.length))
     for factor in WIDTH_FACTORS:
         drawn = FromDensity(usual * float(np.sqrt(factor**2 - 1.0)))(given.rows, given.weight, rng)
         sample = observed_rows(drawn._replace(rows=frame.back(drawn.rows)), flow)
-        found += _has_ridge(coarse_flow(flow.on_rows(*sample)), asked)
-    nearest = cKDTree(asked.points).query(nodes.points)[1]
+        found += _has_ridge(coarse_flow(flow.on_rows(*sample)), sampled)
+    nearest = cKDTree(sampled.points).query(nodes.points)[1]
     return np.asarray(found / len(WIDTH_FACTORS))[nearest]
 
 
@@ -123,11 +123,11 @@ class RowFrame(NamedTuple):
         return ResampledRows(inside[order], self.weight[order])
 
     def back(self, inside: FloatArray) -> FloatArray:
-        """Rows as they are, from those in the frame."""
+        """Rows in data units, from rows in the frame."""
         return self.mean + inside @ self.axes.T
 
 
-def _has_ridge(flow: Flow, nodes: Net) -> FloatArray:
+def _has_ridge(flow: Flow, nodes: RidgeNodes) -> FloatArray:
     """(m,) 1 for nodes that are carried to a ridge within a bandwidth, in about their direction."""
     end = flow(nodes.points)
     near = np.linalg.norm(end.points - nodes.points, axis=1) <= nodes.length
@@ -135,14 +135,14 @@ def _has_ridge(flow: Flow, nodes: Net) -> FloatArray:
     return np.asarray((end.status == Status.CONVERGED) & near & along, dtype=float)
 
 
-def mean_support(nodes: Net, paths: list[Path], share: FloatArray) -> float:
+def mean_support(nodes: RidgeNodes, paths: list[Path], share: FloatArray) -> float:
     """Mean support of paths, each counted by its length."""
     length = np.array([path_steps(nodes, path).sum() for path in paths])
     support = np.array([path_support(nodes, path, share) for path in paths])
     return float(np.average(support, weights=length) if length.sum() > 0 else support.mean())
 
 
-def drop_weak(paths: list[Path], nodes: Net, share: FloatArray, shortest: float, least: float) -> list[Path]:
+def drop_weak(paths: list[Path], nodes: RidgeNodes, share: FloatArray, shortest: float, least: float) -> list[Path]:
     """Leave out branches with too little support, until all that are left have enough; the best one stays.
 
     What is left of two branches that met a weak one is one branch, with the support of both.
@@ -156,7 +156,7 @@ def drop_weak(paths: list[Path], nodes: Net, share: FloatArray, shortest: float,
         paths = simplify([path for path, drop in zip(paths, weak, strict=True) if not drop], nodes, shortest)
 
 
-def path_support(nodes: Net, path: Path, share: FloatArray) -> float:
+def path_support(nodes: RidgeNodes, path: Path, share: FloatArray) -> float:
     """Mean support along a path, each node counted by the length of path about it."""
     step = path_steps(nodes, path)
     length = np.concatenate([step, [0.0]]) + np.concatenate([[0.0], step])

@@ -77,7 +77,7 @@ class RidgeVerbs(TrajectoryVerbs):
         export.to_csv(self._graph("to_csv"), path, column_names(self))
 
     def bands(self, n_samples: int = 100, *, level: float = 0.9, random_state: RandomState = None) -> RidgeBands:
-        """How far away the ridge would be with other rows: a band about it, from rows drawn anew (bootstrap).
+        """Bootstrap band about the ridge: how far away it would be with other rows.
 
         Parameters
         ----------
