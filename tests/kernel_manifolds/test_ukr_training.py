@@ -193,7 +193,7 @@ def test_homotopy_ends_where_the_rule_finds_enough():
 def test_lost_points_come_back_within_reach_on_their_own_side():
     X = np.array([[0.0, 0.0], [0.3, 0.0], [5.0, 5.0], [-9.0, 0.1]])
     lost = np.array([False, False, True, True])
-    back = latent_descent.fetch_back(X, lost, reach=1.0)
+    back = latent_descent.return_isolated_points(X, lost, reach=1.0)
     assert_allclose(back[:2], X[:2])
     assert_allclose(np.linalg.norm(back[2:] - X[[1, 0]], axis=1), 0.5)
     assert (np.sign(back[2] - X[1]) == 1).all()
@@ -202,7 +202,7 @@ def test_lost_points_come_back_within_reach_on_their_own_side():
 
 def test_if_all_are_lost_all_are_drawn_together():
     X = np.array([[0.0], [10.0], [20.0], [30.0]])
-    back = latent_descent.fetch_back(X, np.ones(4, dtype=bool), reach=1.0)
+    back = latent_descent.return_isolated_points(X, np.ones(4, dtype=bool), reach=1.0)
     assert_allclose(np.diff(back, axis=0), 0.5)
 
 

@@ -75,14 +75,16 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, clamping, log_precision, 
     frame = np.linalg.qr(rng.standard_normal((6, int(rng.integers(1, 5)))))[0]
     radii = split_radii(inside, np.array([0]), frame)
     whole = Balls(center[None], np.array([radius]), frame[:, :0], *radii[1:])
-    bound = oriented_bounds.turned_bounds(nodes, whole)[0]
+    bound = oriented_bounds.log_responsibility_bounds(nodes, whole)[0]
     log_weight = log_joint(model, parameters, center + inside)
     rounding = 1e-10 * (1 + np.abs(log_weight).max())
     log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
     assert (log_weight <= bound + rounding).all()
-    framed = oriented_bounds.turned_bounds(nodes, whole._replace(radius=radii[0], frame=frame))[0]
+    framed = oriented_bounds.log_responsibility_bounds(nodes, whole._replace(radius=radii[0], frame=frame))[0]
     assert (log_weight <= framed + rounding).all()
-    assert (framed <= oriented_bounds.turned_bounds(nodes, whole._replace(radius=radii[0]))[0] + rounding).all()
+    assert (
+        framed <= oriented_bounds.log_responsibility_bounds(nodes, whole._replace(radius=radii[0]))[0] + rounding
+    ).all()
 
 
 def hand_made(rng, K, D, Q):
@@ -124,10 +126,12 @@ def test_what_turning_adds_is_bounded_whatever_the_tangents_and_the_axes(seed):
     delta, best, radius = inside + outside, np.zeros(1, dtype=int), np.hypot(within, beside)
     sine = oriented_bounds._sines(nodes, best)
     added = 0.5 * np.einsum("nd,kde,ne->nk", delta, precision[0] - precision, delta).max(axis=0)
-    framed = oriented_bounds._framed_turn(nodes, best, sine, Balls(np.zeros((1, D)), radius, F, within, beside))
+    framed = oriented_bounds._quadratic_term_in_axes(
+        nodes, best, sine, Balls(np.zeros((1, D)), radius, F, within, beside)
+    )
     largest = np.linalg.eigvalsh(precision[0] - precision)[:, -1]
     assert (added <= framed[0] * (1 + 1e-9) + 1e-9).all()
-    assert (largest <= oriented_bounds._largest_turn(nodes, best, sine)[0] * (1 + 1e-9) + 1e-9).all()
+    assert (largest <= oriented_bounds._largest_precision_difference(nodes, best, sine)[0] * (1 + 1e-9) + 1e-9).all()
 
 
 @given(seed=st.integers(0, 100_000))
@@ -155,7 +159,7 @@ def test_what_moving_adds_is_bounded_whatever_the_tangents_and_the_axes(seed):
     rows = x + step * unit[0] + 2 * step * unit[1]
     reached = np.diagonal(log_density(rows)) - log_density(rows)[:, best]
     balls = Balls(x[None], np.array([np.sqrt(5) * step]), F, np.array([step]), np.array([2 * step]))
-    bound = oriented_bounds.turned_bounds(nodes, balls)[0]
+    bound = oriented_bounds.log_responsibility_bounds(nodes, balls)[0]
     assert (reached <= bound + 1e-9 * (1 + np.abs(bound))).all()
 
 

@@ -35,11 +35,11 @@ _MESH_DETAIL = {1: 1.0, 2: 2.0}
 Nearest points that the vertices miss are found from the nodes."""
 
 _TRUNCATED_FROM = 2000
-"""Latent points from which on a Gaussian is nil beyond six bandwidths."""
+"""Latent points from which on a Gaussian is cut off at six bandwidths."""
 
 _N_STARTS = 8
 _MOST_DRAWING_ROUNDS = 200
-"""Rounds of drawing after which what still falls outside the latent domain is moved to its edge."""
+"""Rounds of rejection sampling after which draws outside the latent domain are moved to its edge."""
 
 storable(Contour)
 

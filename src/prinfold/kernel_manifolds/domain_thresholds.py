@@ -1,4 +1,4 @@
-"""Rules for the density threshold η that bounds the latent domain: UKR's (7) and (9).
+"""Rules for the density threshold η that bounds the latent domain: Meinicke et al. (2005), (7) and (9).
 
 Densities are relative to a single kernel at its peak and hold each point's own kernel, so that none of the N points
 lies below 1/N.

@@ -1,4 +1,4 @@
-"""Kernel map manifolds."""
+"""Kernel map manifolds (Gerber, Tasdizen and Whitaker 2009)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ AUTO_STARTS, STRUCTURE_STARTS = ("isomap",), ("tsne",)
 is among them."""
 
 _WIDEST = 1e6
-"""Bandwidths from which annealing may begin: long before, all rows count alike, and the surface is their mean."""
+"""Largest bandwidths at which annealing may begin: at much smaller ones all rows already have equal weight."""
 
 
 @fill_parameter_docs
@@ -76,7 +76,7 @@ class KMM(TrainedKernelManifold):
     latent_bandwidth : float, default=None
         Bandwidth of g, in units of the embedding; None goes by the neighbours of the coordinates to begin with.
     truncation : float, default=5.0
-        Bandwidths beyond which the kernel of f is nil.
+        Bandwidths beyond which the kernel of f is zero.
     leave_one_out : bool, default=True
         Whether a row has no part in its own reconstruction while training. Without it the residual has the trivial
         minimum 0, to which only ``stop`` bars the way.

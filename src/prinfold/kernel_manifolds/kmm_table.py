@@ -1,4 +1,4 @@
-"""The table by which starts, numbers of neighbours and dimensions of kernel map manifolds are compared."""
+"""Residuals before training of starts, numbers of neighbours and dimensions (Gerber et al. 2009, figure 1)."""
 
 from __future__ import annotations
 

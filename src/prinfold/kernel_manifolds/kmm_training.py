@@ -8,7 +8,8 @@ rows themselves, both by kernel regression:
 
 with x and z in units of the latent bandwidth. The weights of (2) at the training rows are a matrix A that training
 never changes, so that X = A Z, and the gradient of the residual by Z is Aᵀ times that by X: no sum of (7) to (10) over
-pairs of pairs. In the paper (9) lacks the bond of its second k and (10) the identity it multiplies.
+pairs of pairs. In the paper the second k of (9) is unbound, being that of f(y_i) − f(y_j), and (10) lacks the identity
+that it multiplies.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class CoordinateMap:
     def _block(self, Y: FloatArray) -> csr_array:
         s = squared_distances(Y, self.rows)
         s -= s.min(axis=1, keepdims=True)
-        # Divided twice: the square of a tiny bandwidth would be nil.
+        # Divided twice: the square of a tiny bandwidth would underflow.
         s = s / self.bandwidth / self.bandwidth
         place, near = np.nonzero(s <= self.truncation**2)
         k = self.weight[near] * np.exp(-0.5 * s[place, near])

@@ -1,9 +1,9 @@
 """Descent on latent points: the training loop that UKR and KMM share.
 
-Parameters P give latent points X, rows are predicted from one another by kernel regression on these (Meinicke et al.,
-section 3; Gerber et al., section 4), and P moves until the predictions are good, or good enough. That the error
-goes on falling long after the surface has begun to follow the noise is the weakness of all such methods; the level of
-the noise at which training ends by default is our answer.
+Parameters P give latent points X, rows are predicted from one another by kernel regression on these (Meinicke et al.
+2005, section 2; Gerber et al. 2009, section 4), and P moves downhill until a stopping rule holds. The error goes on
+falling long after the surface has begun to follow the noise, the weakness of all such methods; ending at the level of
+the noise, as by default, is ours.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ more than noise, because it rounds off bends; the benchmark ``ukr_stopping`` jud
 
 MOST_NOISE_RATIO = 2.0
 """Ratio of the noise estimated from latent points to that among neighbours in data space, above which the latent
-points are held to be in disorder."""
+points are taken for disordered."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,12 @@ class RegressionProblem:
         return float(self.weight @ evaluation.error) / float(self.weight.sum())
 
 
-_MOST_FETCHES = 20
-"""Times that lost latent points are fetched back; points lost later stay where they are."""
+_MOST_RETURNS = 20
+"""Times that isolated latent points are moved back to others; points isolated later stay where they are."""
 
 _DENSE_SHARE = 0.15
 _DENSE_ROWS = 512
-"""Share of entries that are not nil from which on a matrix is multiplied whole, and the most rows of one: with
+"""Share of nonzero entries from which on a matrix is multiplied as a dense one, and the most rows of one: with
 1000 a gradient took half as long again as with the sparse form."""
 
 
@@ -152,12 +152,12 @@ def _matrix_product(matrix: Any, P: FloatArray) -> FloatArray:
 
 
 class LatentState(NamedTuple):
-    """State of a descent, with the number of latent points that were fetched back in its last step."""
+    """State of a descent, with the number of isolated latent points that its last step moved back."""
 
     state: DescentState[Any]
     fetched: int = 0
     rounds: int = 0
-    """Steps after which latent points had to be fetched back so far."""
+    """Steps so far after which isolated latent points were moved back."""
 
 
 Measure = Callable[[FloatArray], Mapping[str, float]]
@@ -166,7 +166,7 @@ Measure = Callable[[FloatArray], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class LatentDescent:
-    """Moves latent points downhill, and fetches back those that have lost all neighbours of a compact kernel."""
+    """Descent on latent points, with those moved back that have lost all neighbours of a compact kernel."""
 
     problem: RegressionProblem
     descent: Descent
@@ -193,22 +193,22 @@ class LatentDescent:
         return evaluation._replace(gradient=self.parameters.pull(np.asarray(evaluation.gradient)))
 
     def _move_isolated_points_back(self, state: DescentState[Any], rounds: int) -> LatentState:
-        """The state with latent points that lost all neighbours fetched back, as often as that is allowed."""
+        """The state with latent points that lost all neighbours moved back to others, as often as that is allowed."""
         lost, reach = state.evaluation.empty, self.problem.regression.profile.reach
         if len(lost) == 1 or reach == inf or not lost.any():
             return LatentState(state, 0, rounds)
-        if rounds >= _MOST_FETCHES:  # an outlier may be predicted better by the mean than by any neighbour
+        if rounds >= _MOST_RETURNS:  # an outlier may be predicted better by the mean than by any neighbour
             return LatentState(state, 0, rounds)
         X = self.parameters.latent(state.x)
         # Where latent points are means of parameters this is part of the way, and further steps do the rest.
-        P = state.x + fetch_back(X, lost, reach) - X
+        P = state.x + return_isolated_points(X, lost, reach) - X
         return LatentState(self.descent.begin(P, self._evaluate), int(lost.sum()), rounds + 1)
 
 
-def fetch_back(X: FloatArray, lost: BoolArray, reach: float) -> FloatArray:
-    """Latent points with the lost ones put halfway within the reach of the nearest that is not.
+def return_isolated_points(X: FloatArray, lost: BoolArray, reach: float) -> FloatArray:
+    """Latent points with each isolated (``lost``) one at half the kernel's reach from the nearest that is not.
 
-    Without neighbours a point has no prediction but the mean and no slope to lead it back. It stays on its own side of
+    Without neighbours a point is predicted by the mean and has a zero gradient. It stays on its own side of
     the point that it is brought to. If all are lost, all are drawn together until half of them have a neighbour there.
     """
     if lost.all():

@@ -1,7 +1,7 @@
 """Noise variance across a surface, estimated from initial latent points or from neighbours in data space.
 
 A surface fitted by moving latent points can follow noise as far as one likes, and neither leaving one out nor new rows
-show it: both errors go on falling. What stops it is an estimate of the noise that was made before. Local linear
+show it: both errors go on falling. An estimate of the noise made before can stop it; this one is ours. Local linear
 regression of the rows on the latent coordinates they start from gives one: it has no bias where the surface is straight
 within a bandwidth, and what is left of a row *across* the surface does not depend on where along it the row was put.
 """
@@ -21,14 +21,13 @@ _MOST_ROWS = 2000
 """Rows whose residuals are averaged: the mean of so many is known to a few per cent."""
 
 _MOST_NEIGHBORS = 256
-"""A straight piece is known well enough from so many."""
+"""Most neighbours of a local plane, which so many determine well enough."""
 
 _ROWS_WITH_PLANES = 500
-"""The same for planes through neighbours in data space, each of which takes an eigendecomposition."""
+"""Most rows with planes through neighbours in data space, each of which takes an eigendecomposition."""
 
 _LEAST_VARIANCE_RATIO = 3.0
-"""How many times the variance along a neighbourhood must exceed what chance makes of variance that is the same in all
-directions."""
+"""Least ratio of the variance along a neighbourhood to that which chance gives where it is equal in all directions."""
 
 _LEAST_CLEAR_RATIO = 1.35
 """The same where no neighbourhood has as much: noise alone had up to 1.3. On noisy spirals, knots and rolls the longest
@@ -105,12 +104,11 @@ def _squares_across(X: FloatArray, Y: FloatArray, rows: IntArray, near: IntArray
 def neighborhood_noise(Y: FloatArray, weight: FloatArray, n_components: int) -> float:
     """Mean squared distance of rows Y (n, D) from the Q-dimensional plane through their neighbours in data space.
 
-    It needs no latent points, so that a start which puts rows side by side that have nothing to do with each other has
-    no part in it. Where rows are nearer to each other than the noise is wide, neighbours are chosen by their noise, and
-    look alike in all directions. Neighbourhoods are therefore doubled until their variance along the plane is several
-    times that across it in each direction. Where that never happens, because the surface bends or comes back to itself
-    within its noise, those stand for all that are longest; inf where none is longer than chance makes them: then
-    nothing is known.
+    It needs no latent points, so that a bad start, with unrelated rows side by side, does not matter. Where rows are
+    nearer to each other than the noise is wide, neighbours are chosen by their noise, and look alike in all directions.
+    Neighbourhoods are therefore doubled until their variance along the plane is several times that across it in each
+    direction. Where that never happens, because the surface bends or comes back to itself within its noise, those stand
+    for all that are longest; inf where none is longer than chance makes them: then nothing is known.
     """
     n, D = Y.shape
     if n_components >= D or not np.ptp(Y, axis=0).any():

@@ -3,7 +3,7 @@
     R(X) = (1/W) Σ_i w_i ‖y_i − ŷ_i‖² + (1/W) Σ_i w_i φ(m_i),    ŷ_i = Σ_j w_j k_ij y_j / Σ_j w_j k_ij,
 
 with k_ij = k(‖x_i − x_j‖²) of latent points in bandwidths and the mass m_i = Σ_{j≠i} w_j k_ij of a row's neighbours;
-leaving one out, j = i is not among those that predict row i (Meinicke et al. (8) and (10)).
+leaving one out, j = i is not among those that predict row i (Meinicke et al. 2005, (8) and (10)).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Evaluation(NamedTuple):
 class KernelRegression:
     """Predict each row of a target from its neighbours among latent points.
 
-    ``weight`` (n,) is positive. A Gaussian that is nowhere nil predicts even a row far from all others, by the
+    ``weight`` (n,) is positive. A Gaussian, which is nowhere zero, predicts even a row far from all others, by the
     nearest of them.
     """
 
@@ -125,7 +125,7 @@ def _near_gradient(job: RegressionPass, cells: CellList) -> FloatArray:
     return sum_through(lambda: NearPass(job, cells, most), parts, sizes, len(job.X))
 
 
-def _dense_gradient(job: RegressionPass, loaded: FloatArray, rooms: list[FloatArray]) -> FloatArray:
+def _dense_gradient(job: RegressionPass, loaded: FloatArray, buffers: list[FloatArray]) -> FloatArray:
     """(n, Q) ∂R/∂X over all pairs; the row sums of ``job`` are filled in."""
     n = len(job.X)
     # The median is what one row far away does not carry off, as it would the mean.
@@ -135,7 +135,7 @@ def _dense_gradient(job: RegressionPass, loaded: FloatArray, rooms: list[FloatAr
 
     def make() -> DensePass:
         try:
-            room = rooms.pop()
+            room = buffers.pop()
         except IndexError:
             room = np.empty(shape)
         in_use.append(room if room.shape == shape else np.empty(shape))
@@ -143,7 +143,7 @@ def _dense_gradient(job: RegressionPass, loaded: FloatArray, rooms: list[FloatAr
 
     parts, in_use = as_rows(job.X, block_rows=block_rows).slices, list[FloatArray]()
     sums = sum_through(make, parts, [(part.stop - part.start) * n for part in parts])
-    rooms.extend(in_use)
+    buffers.extend(in_use)
     return np.asarray(2.0 * (job.X * sums[:, -1:] - sums[:, :-1]))
 
 

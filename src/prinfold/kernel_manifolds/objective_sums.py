@@ -2,7 +2,7 @@
 
 With k_ij = k(‖x_i − x_j‖²), S_i = Σ_j w_j k_ij and r_i = ŷ_i − y_i the error is R = (1/W) Σ_i w_i ‖r_i‖², and a term
 (1/W) Σ_i w_i φ(m_i) may be added on the mass m_i = Σ_{j≠i} w_j k_ij of neighbours. By the squared distance s_ij
-(Meinicke et al., (23) to (36))
+(Meinicke et al. 2005, (23) to (36))
 
     V_ij = ∂R/∂s_ij = k'_ij (w_i w_j / W) [(2/S_i) r_i·(y_j − ŷ_i) + φ'(m_i)],
     ∂R/∂x_a = 2 Σ_j V_aj (x_a − x_j) + 2 Σ_i V_ia (x_a − x_i).
@@ -27,7 +27,7 @@ MassTerm: TypeAlias = Callable[[FloatArray, FloatArray], tuple[FloatArray, Float
 """φ and φ' at each of some masses, given the weights of the rows too; called for blocks, from several threads."""
 
 _CANCELLING_SQUARE = 1e7
-"""Squares of latent points above which a difference of squares, good to 1e-16 of those, is not good to 1e-9."""
+"""Squares of latent points above which differences of squares, exact to 1e-16 of these, are no longer exact to 1e-9."""
 
 _FAR_MASS = 1e-230
 """A row with less than this share of all weight about it is far: its kernel values are computed relative to the
@@ -179,7 +179,7 @@ class DensePass:
 
 
 class NearPass:
-    """One thread's share of a pass over pairs within reach, for a kernel that is nil beyond; takes parts of cells."""
+    """One thread's share of a pass over pairs within reach, for a kernel that is zero beyond; takes parts of cells."""
 
     def __init__(self, job: RegressionPass, cells: CellList, most_pairs: int) -> None:
         self.job, self.cells, self.room = job, cells, PairBuffers(most_pairs)

@@ -2,7 +2,7 @@
 
 Row i is predicted by ŷ_i = Σ_j w_j k_ij y_j / S_i with S_i = Σ_j w_j k_ij, and r_i = ŷ_i − y_i. All that a gradient
 needs of the target are the products r_i·y_j, so that a matrix of inner products does instead of the rows themselves
-(Meinicke et al., appendix B, where M holds those products).
+(Meinicke et al. 2005, appendix B, where M holds those products).
 """
 
 from __future__ import annotations

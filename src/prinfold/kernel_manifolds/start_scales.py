@@ -1,14 +1,15 @@
-"""Scales of latent coordinates by cross-validation, with a minimum for the effective number of neighbours.
+"""Scales of latent coordinates by cross-validation (Meinicke et al. 2005, sections 2.3 and 4).
 
 In two stages, for coordinates with unit variance along each axis:
 
 1. one scale for all axes, the inverse of the bandwidth with which a kernel density of the coordinates makes each row
    most likely by the others (likelihood cross-validation, needing no error);
-2. a scale for each axis, by direct search (Nelder & Mead) of the error that is handed in.
+2. a scale for each axis, by direct search (Nelder & Mead) for the least error.
 
-Errors fall again as scales grow without bound, where every row is predicted by its nearest neighbour alone. Therefore
-neither stage may go where the effective number of neighbours (Σ w k)² / Σ (w k)², in the median over the rows, is less
-than a minimum (or than half of what the widest kernel gives, where rows are too few for it).
+The least number of neighbours is ours. Errors fall again as scales grow without bound, where every row is predicted by
+its nearest neighbour alone. Therefore neither stage may go where the effective number of neighbours
+(Σ w k)² / Σ (w k)², in the median over the rows, is less than a minimum (or than half of what the widest kernel gives,
+where rows are too few for it).
 """
 
 from __future__ import annotations

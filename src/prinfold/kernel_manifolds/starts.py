@@ -1,7 +1,7 @@
 """Initial latent points: embeddings of the rows, each brought to its best scale, of which the best is chosen.
 
-Steps 1 to 3 of section 2.3 of Meinicke et al. (2005). An embedding says how rows lie to one another, in no units;
-latent points have the bandwidth of their kernel for a unit. So each axis is brought to unit variance and multiplied
+Steps 1 to 3 of section 2.3 of Meinicke et al. (2005). An embedding has no units; those of
+latent points are the bandwidth of their kernel. So each axis is brought to unit variance and multiplied
 by a scale; see the module on scales.
 
 Of many rows some, spread evenly, stand for all while embeddings are compared; the chosen one is scaled with all rows,
@@ -41,7 +41,7 @@ LARGE_TABLE_SIZES = (6, 10, 14)
 """The same for more than 1000 rows, among which neighbours are near enough for embeddings to differ less."""
 
 STARTS = ("pca", *SPECTRAL, "tsne", "loop")
-"""Embeddings by name; the last is for curves that close."""
+"""Embeddings by name; the last is for closed curves."""
 
 TSNE_DIMENSIONS = 3
 """Dimensions up to which t-SNE is fast."""
@@ -206,7 +206,7 @@ def choose_start(
 def embed_quietly(embed: Callable[[], FloatArray]) -> FloatArray:
     """Coordinates of an embedding, without its warnings and with BLAS on one thread.
 
-    Whatever it has to say, its error decides. On a machine that others use, more threads take many times as long.
+    Its error decides, whatever it warns of. On a machine that others use, more threads take many times as long.
     """
     with warnings.catch_warnings(), blas_on_one_thread():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Test of what lies across a surface: noise, or structure in more dimensions than the surface has.
+"""Test of the residuals across a surface: noise, or structure in more dimensions than the surface has; ours.
 
 Rules that end training at the level of the noise take rows for a surface plus noise. Rows of images, or of several
 groups, are not: what a plane through neighbours leaves of a row is mostly its place along further directions that its

@@ -1,4 +1,4 @@
-"""The surface of kernel methods: regression of data on latent points, as Nadaraya and Watson have it."""
+"""The surface of kernel methods: Nadaraya-Watson regression of data on latent points (Meinicke et al. 2005, (2))."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from prinfold.numerics.radial_kernels import Profile
 
 @dataclass(frozen=True, eq=False)
 class KernelMap:
-    """y(z) = Σ_j w_j k(‖z − c_j‖²) y_j / Σ_j w_j k(‖z − c_j‖²), UKR's (2) with weights.
+    """y(z) = Σ_j w_j k(‖z − c_j‖²) y_j / Σ_j w_j k(‖z − c_j‖²), with weights of the rows.
 
     ``centers`` (m, Q) are latent points in units of the bandwidth, ``values`` (m, D) what belongs to them, ``weight``
-    (m,) positive. Where no kernel reaches, y is the value of the nearest centre and its derivative nil.
+    (m,) positive. Where no kernel reaches, y is the value of the nearest centre and its derivative zero.
     """
 
     centers: FloatArray

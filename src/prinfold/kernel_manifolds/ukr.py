@@ -1,4 +1,4 @@
-"""Unsupervised kernel regression."""
+"""Unsupervised kernel regression (Meinicke, Klanke, Memisevic and Ritter 2005)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class UKR(FeatureSpaceManifold):
     n_components : int, default=2
         Dimension of the surface.
     kernel : {"gaussian", "quartic", "triweight"}, default="gaussian"
-        Profile of the kernel in latent space. The latter two are nil beyond one bandwidth, which makes them faster.
+        Profile of the kernel in latent space. The latter two are zero beyond one bandwidth, which makes them faster.
     init : str, tuple of str or array of shape (n, Q), default="auto"
         Embeddings to begin with, of which the one that predicts rows best is taken: any of ``"pca"``, ``"lle"``,
         ``"isomap"``, ``"laplacian"``, ``"kernel_pca"``, ``"tsne"`` and, for curves that close, ``"loop"``, or latent

@@ -48,7 +48,7 @@ class Barrier:
         least = self.total - weight
         above = mass - least
         free, inside = least <= 0, above > 0
-        # Outside, the value says that no step may end there, and nobody asks for the slope.
+        # Beyond the barrier the infinite value rejects the step, and the derivative is not used.
         above = np.where(inside, above, 1.0)
         value = self.strength * least / above
         slope = np.where(free | ~inside, 0.0, -value / above)

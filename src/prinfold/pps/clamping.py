@@ -1,8 +1,8 @@
-"""How much noise lies along a surface and how much across it.
+"""Clampings: the shares of the noise variance along a surface and across it.
 
-The variance is S = s/β along the surface and B = b/β across it, over D columns and Q dimensions. In the unified
-model (17) s is the clamping α and b = (D − αQ)/(D − Q), so that the variance of all columns together is D/β whatever α
-is. In the earlier one (16) s = α and b = α + γ.
+The variance is S = s/β along the surface and B = b/β across it, over D columns and Q dimensions. In the unified model
+(17) of Chang & Ghosh (2001) s is the clamping α and b = (D − αQ)/(D − Q), so that the variance of all columns together
+is D/β whatever α is. In the earlier one (16) s = α and b = α + γ.
 
 A clamping has three verbs: ``first`` gives (s, b) to begin with, ``update`` the noise that maximises the expected
 log-likelihood for given weighted squares of the residuals, and ``extrapolate`` a longer step of the same kind.
@@ -20,15 +20,15 @@ from prinfold._typing import FloatArray
 from prinfold.gtm.noise.protocol import Precision
 
 _BISECTIONS = 60
-_LOOKS = 129
-"""Places, even in the log odds of αQ/D, at which all of the range is looked over for the highest of several maxima."""
+_GRID_POINTS = 129
+"""Grid points, even in the log odds of αQ/D, from which the highest of several maxima is found."""
 
 _ALTERNATIONS = 10
 _BORROWED_ROWS = 5.0
-"""Rows' worth of the common noise that a node with noise of its own sees besides its own rows."""
+"""Weight, in rows, of the common noise in the estimate of a node with noise of its own (pseudo-rows)."""
 
 _EDGE = 1e-12
-"""Learned shares αQ/D keep this far from 0 and 1."""
+"""Least distance of learned shares αQ/D from 0 and 1."""
 
 
 class TangentMoments(NamedTuple):
@@ -144,8 +144,8 @@ def share_both(learned: Learned, moments: TangentMoments, tie: float, floor: flo
 def share_neither(learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
     """α and β of each node's own, by the same closed form.
 
-    A node without rows has nothing to learn from, and one with a single row would close in on it, so that all see a
-    few rows' worth of the noise that is common.
+    A node without rows has no estimate, and that of a node with a single row would shrink to zero. So a few pseudo-rows
+    with the common noise are added to each.
     """
     freedom, squares = _add_borrowed_rows(moments)
     ties = np.full(len(moments.mass), tie / len(moments.mass))
@@ -210,19 +210,19 @@ def _joint(
         along = np.clip(S / variance, _EDGE * D / Q, (1 - _EDGE) * D / Q)
         return Shape(1.0 / variance, along, learned.across(along))
 
-    def height(along: FloatArray) -> FloatArray:
+    def objective(along: FloatArray) -> FloatArray:
         across = learned.across(along)
         error = tangential / along + normal / across + tie
         return np.asarray(-n_along * np.log(along) - n_across * np.log(across) - (n_along + n_across) * np.log(error))
 
-    def slope(along: FloatArray) -> FloatArray:
+    def derivative(along: FloatArray) -> FloatArray:
         across = learned.across(along)
         error = tangential / along + normal / across + tie
         change = -tangential / along**2 + normal * Q / ((D - Q) * across**2)
         own = -n_along / along + n_across * Q / ((D - Q) * across)
         return np.asarray(own - (n_along + n_across) * change / error)
 
-    found = _highest(height, slope, learned)
+    found = _maximize(objective, derivative, learned)
     error = tangential / found + normal / learned.across(found) + tie
     return Shape(np.minimum((n_along + n_across) / error, 1.0 / floor), found, learned.across(found))
 
@@ -238,34 +238,34 @@ def _cubic(
     """
     D, Q = learned.n_columns, learned.dimension
 
-    def height(along: FloatArray) -> FloatArray:
+    def objective(along: FloatArray) -> FloatArray:
         across = learned.across(along)
         own = n_along * np.log(along) + n_across * np.log(across)
         return np.asarray(-own - beta * (tangential / along + normal / across))
 
-    def slope(along: FloatArray) -> FloatArray:
+    def derivative(along: FloatArray) -> FloatArray:
         across = learned.across(along)
         own = -n_along / along + n_across * Q / ((D - Q) * across)
         return np.asarray(own + beta * (tangential / along**2 - normal * Q / ((D - Q) * across**2)))
 
-    return _highest(height, slope, learned)
+    return _maximize(objective, derivative, learned)
 
 
-def _highest(
-    height: Callable[[FloatArray], FloatArray], slope: Callable[[FloatArray], FloatArray], learned: Learned
+def _maximize(
+    objective: Callable[[FloatArray], FloatArray], derivative: Callable[[FloatArray], FloatArray], learned: Learned
 ) -> FloatArray:
-    """Where ``height`` is largest, for each entry: by a look at all of the range, then by bisection of its ``slope``.
+    """Where ``objective`` is largest, for each entry: on a grid over the range, then by bisection of ``derivative``.
 
     Both in the log odds of αQ/D, in which maxima are at least about one wide.
     """
     edge = np.log(1 / _EDGE)
-    odds = np.linspace(-edge, edge, _LOOKS)
+    odds = np.linspace(-edge, edge, _GRID_POINTS)
     largest = learned.n_columns / learned.dimension
-    best = np.array([height(np.asarray(largest / (1 + np.exp(-each)))) for each in odds]).argmax(axis=0)
-    low, high = odds[np.maximum(best - 1, 0)], odds[np.minimum(best + 1, _LOOKS - 1)]
+    best = np.array([objective(np.asarray(largest / (1 + np.exp(-each)))) for each in odds]).argmax(axis=0)
+    low, high = odds[np.maximum(best - 1, 0)], odds[np.minimum(best + 1, _GRID_POINTS - 1)]
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        rising = slope(largest / (1 + np.exp(-middle))) > 0
+        rising = derivative(largest / (1 + np.exp(-middle))) > 0
         low, high = np.where(rising, middle, low), np.where(rising, high, middle)
     return np.asarray(largest / (1 + np.exp(-0.5 * (low + high))))
 

@@ -1,8 +1,8 @@
-"""Choosing a clamping by comparing surfaces that are no rougher than one another.
+"""Choice of a clamping by held-out error at matched roughness; after figures 10 and 13 of Chang & Ghosh, else ours.
 
 Held-out error alone favours rough surfaces, and that for two reasons. A surface that wanders through the cloud passes
 near rows that it has not seen, too; Chang and Ghosh (figures 10 and 13) therefore compare clampings at one roughness.
-And the nearest point of a wavy surface is picked by looking at the row, so that a wave passes for accuracy. Here
+And the nearest point of a wavy surface is chosen with knowledge of the row, so that waves look like accuracy. Here
 
 - the GTM, which is the clamping 1, at the user's own regularisation sets the level of roughness. Every clamping is
   tried along a path of regularisations, and the best of its surfaces that are no rougher than the level stands for
@@ -49,7 +49,7 @@ _FROM_ZERO = (0.0, 1e-3, 1e-2, 1e-1)
 _FOLDS = 5
 _ROWS_PER_FOLD = 2
 _MOST_ROWS = 2000
-"""Different rows that a comparison looks at; more would take long and say little more about one number."""
+"""Most different rows of a comparison; more would take long and tell little more about one number."""
 
 _TIE = 1.5
 """Standard errors that a difference must exceed: with five folds chance alone exceeds one of them in a fifth of cases,
@@ -170,7 +170,7 @@ class Selection:
 
     @property
     def chosen(self) -> int:
-        """Which candidate was chosen: of those that are tied, the one nearest to 1."""
+        """Index of the chosen candidate: of those that are tied, the one nearest to 1."""
         distance = np.where(self.tied, np.abs(np.log(self.clampings)), np.inf)
         return self._gtm if self.kept else int(distance.argmin())
 
@@ -218,7 +218,7 @@ class Selection:
 
 
 def best_within(roughness: FloatArray, error: FloatArray, level: float, own: int) -> tuple[float, float]:
-    """Where on a path the error is lowest among places no rougher than ``level``, and how low; NaN if all are rougher.
+    """Position of least error on a path among those no rougher than ``level``, and the error; NaN if all are rougher.
 
     Between two steps of the path both numbers are interpolated linearly, so that the lowest error is at a step or at
     a crossing of the level. Of equals the one nearest to ``own`` is taken.

@@ -223,12 +223,12 @@ class PPS(LatentGridModel):
 
     @property
     def _accept_missing(self) -> bool:  # type: ignore[override]
-        """Where a clamping is selected, every cell has to be known: rows are held out and projected."""
+        """Whether cells may be missing: not where a clamping is selected, as held-out rows are projected."""
         return self.clamping != "select"
 
     @property
     def _takes_blocks(self) -> bool:  # type: ignore[override]
-        """Where a clamping is selected, rows are held out, which have to be at hand."""
+        """Whether rows may come in blocks: not where a clamping is selected, as rows are held out."""
         return self.clamping != "select"
 
     def _training_table(self, X: Any, sample_weight: Any) -> FloatArray:
@@ -312,7 +312,7 @@ class PPS(LatentGridModel):
         return pps.PPSModel(surface, noise, penalty, pps.PPS_STEPS[self.trainer])
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
-        """By what was fitted: parameters may have been set to something else since."""
+        """The model of the fitted attributes, whatever parameters have been set since."""
         noise: AnyNoise = IsotropicNoise(spread.floor)
         if np.ndim(self.clamping_) or not self.clamping_ == self.across_ == 1:
             shape = clampings.Fixed(self.clamping_, self.across_)
@@ -325,7 +325,7 @@ class PPS(LatentGridModel):
             raise InvalidParameterError(f"{words}, got clamping={self.clamping!r}; leave amplification at None")
 
     def _shape(self, n_columns: int, dimension: int) -> clampings.Clamping:
-        """How variance is split between along and across."""
+        """The rule that splits the variance between along and across the surface."""
         clamping = self.clamping
         if isinstance(clamping, str):
             self._refuse_amplification()

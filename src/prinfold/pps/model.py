@@ -1,7 +1,7 @@
-"""Probabilistic principal surfaces: the GTM with noise that differs along and across the surface.
+"""Training of probabilistic principal surfaces: the GTM with noise that differs along and across the surface.
 
-The noise turns with the surface, so that no M-step in closed form exists for the weights. ``PPS_STEPS`` names three
-ways to train all the same:
+Equation numbers are those of Chang & Ghosh (2001). The noise turns with the surface, so that no M-step in closed form
+exists for the weights. ``PPS_STEPS`` names three ways to train all the same:
 
 - ``"gtm"``: the GTM's M-step for the weights, which ignores that the noise is oriented, then the best noise for them.
   The objective may fall for a while; where it is not back within ten steps, the best surface was the one before;
@@ -47,8 +47,8 @@ _GROWTH = 1.1
 
 _CG_STEPS = 40
 _CG_TOL = 0.1
-"""A direction need not be exact: every iterate of conjugate gradients goes uphill. Ten times closer takes three times
-the products and gained nothing, and what rounding does to a long run of them can be seen in the result."""
+"""Tolerance of a direction, which need not be exact: every iterate of conjugate gradients goes uphill. A tenth of it
+takes three times the products and gained nothing, and rounding in a long run of them shows in the result."""
 
 
 class PPSSteps(NamedTuple):
@@ -84,7 +84,7 @@ class PPSModel(gtm.GTMModel):
 
 
 class PPSState(NamedTuple):
-    """As the GTM's, with whether nothing helps any more."""
+    """The GTM's state, and whether no step improves the objective any more."""
 
     parameters: OrientedParameters
     statistics: OrientedStatistics
@@ -94,7 +94,7 @@ class PPSState(NamedTuple):
 
 
 def gtm_step(model: PPSModel, rows: Rows, state: PPSState, relaxation: float = 1.0) -> PPSState:
-    """As many of the GTM's steps as it takes for the objective not to be lower; all stays as it is where ten do not do.
+    """As many of the GTM's steps as it takes for the objective not to be lower; the old state where ten are not enough.
 
     They are not stretched: how far to go on is for steps that climb.
     """
@@ -126,7 +126,7 @@ def paper_step(model: PPSModel, rows: Rows, state: PPSState, relaxation: float =
 
 
 def gradient_step(model: PPSModel, rows: Rows, state: PPSState, relaxation: float = 1.0) -> PPSState:
-    """The first proposal under which the objective does not fall; if there is none, all stays as it is."""
+    """The first proposal under which the objective does not fall; the old state if there is none."""
     lowest = _lowest(model, state)
     for parameters, stretch in _proposals(model, state, relaxation):
         after = _after(model, rows, parameters, state.hint, stretch)
@@ -160,7 +160,7 @@ def _after(model: PPSModel, rows: Rows, parameters: OrientedParameters, hint: Hi
 
 
 def _proposals(model: PPSModel, state: PPSState, relaxation: float) -> Iterator[tuple[OrientedParameters, float]]:
-    """Parameters to try, best hopes first, each with how far to stretch the step after it."""
+    """Parameters to try, the most promising first, each with how far to stretch the step after it."""
     noise, now = model.noise, state.parameters
     proposed = _scoring_step(model, state)
     if state.stretch > 1.0 and relaxation > 1.0:

@@ -1,4 +1,4 @@
-"""Which nodes with oriented noise can matter to a ball of rows, without looking at the rows.
+"""Bounds on the responsibilities of nodes with oriented noise for all rows in a ball; the bounds are ours.
 
 Let f_k(t) = log p(t | k) and Λ_k = Σ_k⁻¹ = I/B_k − c_k P_k with P = EEᵀ, and let j be the likeliest node at the centre
 x of a ball of radius ρ. With t = x + δ, ‖δ‖ ≤ ρ and h_k = Λ_k(x − y_k), Taylor's formula is exact to second order:
@@ -34,14 +34,14 @@ _ROUNDING = 1e-13
 """Squared lengths as differences of products are off by this share of the terms, so much is added."""
 
 
-class _Pull(NamedTuple):
-    """h_k = (x − y_k)/B_k − c_k E_k u_k for all balls and nodes, seen in some space: what norms of it need."""
+class _WeightedGaps(NamedTuple):
+    """h_k = (x − y_k)/B_k − c_k E_k u_k for all balls and nodes, in full space or on some axes, for its norms."""
 
     center: FloatArray
     centers: FloatArray
     frame: FloatArray
 
-    def squares_apart(self, nodes: OrientedNodes, coordinate: FloatArray, best: IntArray) -> FloatArray:
+    def squared_differences(self, nodes: OrientedNodes, coordinate: FloatArray, best: IntArray) -> FloatArray:
         """(G, K) ‖h_k − h_j‖² in units of :func:`_unit`, never too small.
 
         ``coordinate`` (Q, G, K) is u_k = E_kᵀ(x − y_k) in full space.
@@ -65,11 +65,11 @@ class _Pull(NamedTuple):
 
 
 def _unit(nodes: OrientedNodes) -> float:
-    """Largest precision: squares of precisions would leave the range of numbers long before precisions do."""
+    """Largest precision, a unit that keeps squares of precisions in the range of floating point."""
     return float(max(nodes.inverse_across.max(), nodes.inverse_along.max()))
 
 
-def turned_bounds(nodes: OrientedNodes, balls: Balls, least: float = -inf) -> FloatArray:
+def log_responsibility_bounds(nodes: OrientedNodes, balls: Balls, least: float = -inf) -> FloatArray:
     """(G, K) bounds on log r_k(t) over the rows t of each ball, all of them tight; see the head of this file."""
     center, frame, Y = balls.center, nodes.tangents.frame, nodes.centers
     contrast = nodes.inverse_across - nodes.inverse_along
@@ -78,16 +78,16 @@ def turned_bounds(nodes: OrientedNodes, balls: Balls, least: float = -inf) -> Fl
     tangential = np.einsum("qgk,qgk->gk", coordinate, coordinate)
     log_density = nodes.log_normalizer - 0.5 * nodes.inverse_across * squared + 0.5 * contrast * tangential
     best = log_density.argmax(axis=1)
-    apart = _Pull(center, Y, frame).squares_apart(nodes, coordinate, best)
+    apart = _WeightedGaps(center, Y, frame).squared_differences(nodes, coordinate, best)
     sine = _sines(nodes, best)
     rho, unit = balls.radius[:, None], _unit(nodes)
-    change = unit * rho * np.sqrt(apart) + 0.5 * rho**2 * _largest_turn(nodes, best, sine)
+    change = unit * rho * np.sqrt(apart) + 0.5 * rho**2 * _largest_precision_difference(nodes, best, sine)
     if balls.frame.shape[1]:
         F = balls.frame
-        inside = _Pull(center @ F, Y @ F, frame @ F).squares_apart(nodes, coordinate, best)
+        inside = _WeightedGaps(center @ F, Y @ F, frame @ F).squared_differences(nodes, coordinate, best)
         beside = np.maximum(apart - inside, 0.0) + _ROUNDING * (apart + inside)
         linear = balls.within[:, None] * np.sqrt(inside) + balls.beside[:, None] * np.sqrt(beside)
-        change = np.minimum(change, unit * linear + _framed_turn(nodes, best, sine, balls))
+        change = np.minimum(change, unit * linear + _quadratic_term_in_axes(nodes, best, sine, balls))
     return np.asarray(log_density - log_density[np.arange(len(best)), best][:, None] + change)
 
 
@@ -104,14 +104,14 @@ def _sines(nodes: OrientedNodes, best: IntArray) -> FloatArray:
     return np.asarray(np.where(rank[seen][:, None] == rank, sine, 1.0)[where])
 
 
-def _largest_turn(nodes: OrientedNodes, best: IntArray, sine: FloatArray) -> FloatArray:
+def _largest_precision_difference(nodes: OrientedNodes, best: IntArray, sine: FloatArray) -> FloatArray:
     """(G, K) upper bounds on the largest eigenvalue of Λ_j − Λ_k."""
     inverse, contrast = nodes.inverse_across, nodes.inverse_across - nodes.inverse_along
     turn = inverse[best][:, None] - inverse + np.abs(contrast) * sine
     return np.asarray(np.maximum(turn + np.maximum(contrast - contrast[best][:, None], 0.0), 0.0))
 
 
-def _framed_turn(nodes: OrientedNodes, best: IntArray, sine: FloatArray, balls: Balls) -> FloatArray:
+def _quadratic_term_in_axes(nodes: OrientedNodes, best: IntArray, sine: FloatArray, balls: Balls) -> FloatArray:
     """(G, K) upper bounds on ½ δᵀ(Λ_j − Λ_k)δ by what lies within and beside the axes."""
     inverse, contrast = nodes.inverse_across, nodes.inverse_across - nodes.inverse_along
     inside = np.square(nodes.tangents.frame @ balls.frame).sum(axis=(0, 2))

@@ -7,7 +7,8 @@ cells are not all known is then completed in expectation. With ρ the share of a
 
     E[x] − y = ρ (t − y) ± o U m,      Cov[x] = B o ± o U C Uᵀ o
 
-are mean and covariance of what the cells would be without error, and the statistics are those of x.
+are mean and covariance of the cells without error, and the statistics are those of x. Section 6.5 of the GTM thesis
+treats missing cells for isotropic noise; the formulas here are ours.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from prinfold.pps.oriented_sums import OrientedNodes, OrientedStatistics
 
 
 class OrientedCellNodes(NamedTuple):
-    """Nodes as rows with gaps want them.
+    """Arrays of the nodes for rows with missing cells.
 
     ``frame`` (Q, D, K) are the tangents, ``offsets`` (Q, D, K) tangents times centres and ``products`` (Q, Q, D, K)
     tangents times tangents, column by column; ``reach`` (K,) is κ and ``pull`` (K,) ±κ.
@@ -101,7 +102,7 @@ class Expected(NamedTuple):
 
 @dataclass
 class OrientedCellSums:
-    """Sums under way of what rows are expected to be, node by node: see :class:`OrientedStatistics`."""
+    """Running sums of expected rows, node by node: see :class:`OrientedStatistics`."""
 
     nodes: OrientedCellNodes
     mass: FloatArray
@@ -114,7 +115,7 @@ class OrientedCellSums:
     def add(
         self, loaded: MeasuredCells, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
     ) -> None:
-        """Add what the rows of a block are expected to be."""
+        """Add the expectations of the rows of a block."""
         ones = np.ones(len(loaded)) if weight is None else weight
         nodes, trust = self.nodes, _trust(loaded, self.nodes)
         given, y = nodes.expected(posterior, ones), nodes.centers.T

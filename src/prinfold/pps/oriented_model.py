@@ -72,7 +72,7 @@ class OrientedModel:
 
     @property
     def unit(self) -> float:
-        """Of squared lengths, about a column's variance: as they are they may leave the range of single precision.
+        """Unit of squared lengths, about a column's variance: without it they may leave the range of single precision.
 
         A power of 2, so that no digit changes.
         """

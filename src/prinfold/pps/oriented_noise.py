@@ -1,4 +1,4 @@
-"""Oriented noise, (17) of Chang and Ghosh, for rows that are complete, plans and compiled sweeps included.
+"""Oriented noise, (17) of Chang and Ghosh, for complete rows, with compiled passes and bounds.
 
 For the model see :mod:`prinfold.pps.oriented_model`, for other rows :mod:`prinfold.pps.oriented_gaps`.
 """
@@ -14,7 +14,7 @@ from prinfold._typing import FloatArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.noise.protocol import Capabilities, CompiledPass, ScaledLogDensity
 from prinfold.gtm.softmax import NATURAL, Exponential
-from prinfold.pps.oriented_bounds import turned_bounds
+from prinfold.pps.oriented_bounds import log_responsibility_bounds
 from prinfold.pps.oriented_gaps import OrientedCells
 from prinfold.pps.oriented_model import OrientedModel, OrientedParameters, noise_of_nodes
 from prinfold.pps.oriented_sums import OrientedNodes, OrientedStatistics, row_squares
@@ -34,7 +34,7 @@ class OrientedNoise(OrientedModel):
     @property
     def capabilities(self) -> _Kind:
         return Capabilities(
-            bound=turned_bounds,
+            bound=log_responsibility_bounds,
             scaled=ScaledLogDensity(OrientedNodes.scaled_log_density, _exponential),
             # Several sweeps over a block become one, so that dense passes gain too.
             compiled=CompiledPass(OrientedNodes.empty_sums, dense=True),

@@ -14,7 +14,7 @@ from prinfold.gtm.softmax import sound_sums
 
 
 class OrientedNodes(NamedTuple):
-    """Nodes as the E-step wants them.
+    """Arrays of the nodes for the E-step.
 
     [t, 1, ‖t‖²/unit] · ``loading`` (1 + Q, D + 2, K) is, first, log p(t | node) without the tangential term and less
     ``constant``, which leaves about zero where a row belongs; then κ Eᵀ(t − y), scaled by κ = √(|c|/2) so that its
@@ -166,7 +166,7 @@ class SweptOrientedNodes(NamedTuple):
 
 @dataclass
 class OrientedSums:
-    """Sums under way.
+    """Running sums over rows.
 
     ``products`` (D + 2, K) is [T, 1, ‖t‖²]ᵀR, ``crossed`` (Q, D + 2, K) the same with R κEᵀd in place of R, and
     ``tangential`` (K,) is Σ r κ²‖Eᵀd‖²; ‖t‖² is in the unit of the nodes.
@@ -209,7 +209,7 @@ class OrientedSums:
         self.total += float(ones.sum())
 
     def _sweeping(self) -> SweptOrientedNodes:
-        """The sums as sweeps want them, empty at first."""
+        """The sums in the layout of compiled sweeps, zero at first."""
         if self.swept is None:
             loading = np.ascontiguousarray(np.swapaxes(self.nodes.loading, 1, 2))
             Q, K, C = loading.shape[0] - 1, *loading.shape[1:]
@@ -219,7 +219,7 @@ class OrientedSums:
         return self.swept
 
     def _take_in(self) -> None:
-        """Add what sweeps have gathered to the rest."""
+        """Add the sums of compiled sweeps to the others."""
         if self.swept is None:
             return
         self.products += self.swept.products.T
@@ -229,7 +229,7 @@ class OrientedSums:
         self.swept = None
 
     def statistics(self) -> OrientedStatistics:
-        """The sums so far, rid of the scale κ."""
+        """The sums so far, without the scale κ."""
         self._take_in()
         moment, mass, square = self.products[:-2].T, self.products[-2], self.nodes.unit * self.products[-1]
         tangential, cross = self.tangential / self.nodes.scale**2, None

@@ -4,6 +4,7 @@ Each row x pulls the node c whose codebook vector is nearest and its neighbours 
 
     w_k ← w_k + η h(‖p_k − p_c‖² / σ²) (x − w_k)   over the columns that x has.
 
+This is step 3 of section 2.3.1 of the GTM thesis (Kohonen 1995), which by a misprint subtracts w_c in place of w_k.
 The codebook is held column by column: distances and steps are then sums over nodes side by side, which become vector
 instructions as they are. This module imports numba: import it only where steps are to be made.
 """
@@ -28,7 +29,7 @@ _FARTHEST_SQUARE = 80.0
 
 @register_jitable
 def _gaussian(s: FloatArray, rate: float) -> None:
-    """η exp(−s/2) over s, as the 64th power of a series, which becomes vector instructions; ``math.exp`` is a call."""
+    """Write η exp(−s/2) over s, by the 64th power of a series: vector instructions, unlike ``math.exp``."""
     for k in range(len(s)):
         x = -min(s[k], _FARTHEST_SQUARE) / 128.0
         p = 1.0 + x * (1.0 / 11.0)

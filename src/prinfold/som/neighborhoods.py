@@ -1,6 +1,7 @@
-"""Neighbourhood functions of self-organising maps: how much a node learns of a row that another has won.
+"""Neighbourhood functions of self-organising maps: the weight of a row at nodes other than its winner.
 
-Each is a function h(s) of the squared distance s between two nodes, in widths, with h(0) = 1.
+The Gaussian and the bubble are those of the GTM thesis, section 2.3.1 (Kohonen 1995). Each is a function h(s) of the
+squared distance s between two nodes, in widths, with h(0) = 1.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 
 _FARTHEST_SQUARE = 1200.0
-"""Squared distances are held there: exp(−600) is nil beside any other, and no subnormal number, which would be slow."""
+"""Squared distances are clipped to this: exp(−600) is negligible, and no subnormal number, which would be slow."""
 
 _BUBBLE_EDGE = 1.0 + 1e-9
 """A node at one width is within it, whatever the rounding."""
@@ -25,13 +26,13 @@ class Neighborhood(Protocol):
 
     @property
     def name(self) -> str:
-        """Its value of the parameter ``neighborhood``."""
+        """The name that the parameter ``neighborhood`` has for it."""
 
     def value(self, s: FloatArray) -> FloatArray:
         """h(s)."""
 
     def relative(self, s: FloatArray) -> FloatArray:
-        """h(s) for rows of s (n, m), each up to a factor of its own, so that no row is nil for rounding alone."""
+        """h(s) for rows of s (n, m), each up to a factor of its own, so that no row underflows to zero."""
 
     def spread(self, dimension: int) -> float:
         """Standard deviation along an axis of what h weighs, in widths."""
@@ -71,7 +72,7 @@ class BubbleNeighborhood:
 
 @dataclass(frozen=True)
 class EpanechnikovNeighborhood:
-    """h(s) = (1 − s)₊: falling to nil at the width."""
+    """h(s) = (1 − s)₊: falling to zero at the width."""
 
     name: str = "epanechnikov"
 

@@ -1,7 +1,7 @@
 """The batch SOM as a surface: kernel regression, on the nodes, of the rows that each has won.
 
-With N_k the weight of the rows that node k has won and m_k their mean, the batch update (2.23) is the value at the node
-of
+With N_k the weight of the rows that node k has won and m_k their mean, the batch update (2.23) of the GTM thesis is the
+value at the node of
 
     y(x) = Σ_k F_k m_k,   F_k = N_k h(x, x_k) / Σ_j N_j h(x, x_j)                                (3.18), (3.19)
 
@@ -29,7 +29,7 @@ from prinfold.som.neighborhoods import GaussianNeighborhood, Neighborhood
 _GAUSSIAN = GaussianNeighborhood()
 
 _LEAST_KERNEL_SUM = 1e-250
-"""Below this a kernel sum is rounding: no node near saw the column, and the nodes that did are taken alone."""
+"""Kernel sums below this are rounding: no node near has the column, and only nodes that have it are used."""
 
 
 class NodeWins(NamedTuple):
@@ -40,7 +40,7 @@ class NodeWins(NamedTuple):
 
     @property
     def means(self) -> FloatArray:
-        """(K, D) mean of the rows of each node, nil where there are none (3.17)."""
+        """(K, D) mean of the rows of each node, zero where there are none (3.17)."""
         return np.asarray(self.sums / np.where(self.mass > 0, self.mass, 1.0))
 
     @property
@@ -59,7 +59,7 @@ def places_of(latent: LatentSpace) -> FloatArray:
 
 
 def squared_place_distances(A: FloatArray, B: FloatArray) -> FloatArray:
-    """(n, m) squared distances of a few columns, by the definition: nothing cancels."""
+    """(n, m) squared distances of a few columns, by the definition: without cancellation."""
     out = np.zeros((len(A), len(B)))
     for a, b in zip(A.T, B.T, strict=True):
         out += np.square(a[:, None] - b)
@@ -81,7 +81,7 @@ def update(
 
 
 NARROWEST = 1e-9
-"""Width of the Gaussians of a surface at least: narrower ones make the same steps, and their slopes overflow."""
+"""Least width of the Gaussians of a surface: narrower ones make the same steps, and their derivatives overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class NodeMap:
         return np.concatenate([ask(Z[part]) for part in parts]) if parts else ask(Z)
 
     def _sums(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-        """Points (n, D), kernels (n, k), their totals (n, 1) or (n, D), and where those are nil."""
+        """Points (n, D), kernels (n, k), their totals (n, 1) or (n, D), and where those are zero."""
         centers, held = self._occupied_nodes
         places = self.latent.embed(Z) * self.latent.node_units
         h = _GAUSSIAN.relative(squared_place_distances(places, centers) / self.width**2)

@@ -1,4 +1,4 @@
-"""Schedules: a width or a rate that falls from epoch to epoch."""
+"""Schedules: a width or a rate that falls from epoch to epoch, as is customary for maps (Kohonen 1995)."""
 
 from __future__ import annotations
 
