@@ -256,7 +256,7 @@ def roughness(
 def trustworthiness(
     X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_distance: Distance | None = None
 ) -> float:
-    """Whether neighbours in latent space are neighbours in the data (Venna and Kaski).
+    """Trustworthiness: whether neighbours in latent space are neighbours in the data (Venna and Kaski 2001).
 
     T = 1 − 2/(n k (2n − 3k − 1)) Σᵢ Σⱼ (r(i, j) − k), where j runs over the rows among the k
     nearest of i in latent space but not in the data, and r(i, j) is the rank of j by distance from i in the
@@ -285,7 +285,7 @@ def trustworthiness(
 @check_call(**_NEIGHBORS)
 @fill_parameter_docs
 def continuity(X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_distance: Distance | None = None) -> float:
-    """Whether neighbours in the data are neighbours in latent space: trustworthiness with the two exchanged.
+    """Continuity: whether neighbours in the data are neighbours in latent space, trustworthiness with both exchanged.
 
     Parameters
     ----------
@@ -378,10 +378,10 @@ def orthogonality(
     interior: BoolArray | None = None,
     sample_weight: FloatArray | None = None,
 ) -> Orthogonality:
-    """Measure how upright residuals stand: cosines ‖Pᵢ rᵢ‖ / ‖rᵢ‖ (Gerber et al., definition 2).
+    """Cosines ‖Pᵢ rᵢ‖ / ‖rᵢ‖ between residuals and surface, 0 where they are orthogonal (Gerber et al., definition 2).
 
     Pᵢ projects on the columns of the Jacobian at the row's projection. On a weak principal surface every
-    cosine is 0. A row on the surface counts as upright.
+    cosine is 0. A row on the surface counts as 0.
 
     Parameters
     ----------
@@ -482,7 +482,7 @@ class Confounding(NamedTuple):
 
 @name_call_failures
 def confounding(pseudotime: FloatArray, branch: IntArray, column: FloatArray) -> Confounding:
-    """How much of a trajectory a column explains that should have nothing to do with it, such as a batch.
+    """Shares of a trajectory's variance that an unrelated column explains, such as a batch.
 
     Times are ranked. Groups explain the variance between their means, ω² = 1 − (SS_within/(n − k))/(SS_total/(n − 1));
     numbers are ranked as well, and explain the squared correlation, corrected likewise. For branches the same is

@@ -1,4 +1,4 @@
-"""Posterior-weighted sums over rows at each node, in blocks, from which landscapes are made."""
+"""Posterior-weighted sums over rows at each node, in blocks, for the formulas of ``landscapes``."""
 
 from __future__ import annotations
 

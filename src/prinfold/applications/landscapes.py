@@ -1,8 +1,9 @@
 """Landscapes: estimates of classes or numbers at each node of a map, and predictions for rows from them.
 
 With the responsibilities r_nk of a fitted map and row weights w_n, a node has the mass m_k = Σ_n w_n r_nk of the rows.
-Its effective number of rows is n_k = m_k² / Σ_n w_n r_nk² (Kish): as many rows of equal share would say as much about
-a mean. The prediction for a row is the mean of the nodes' estimates, weighted by the row's own responsibilities.
+Its effective number of rows is n_k = m_k² / Σ_n w_n r_nk² (Kish 1965): a mean over as many rows of equal share has the
+same variance. The prediction for a row is the mean of the nodes' estimates, weighted by the row's own responsibilities.
+Standard errors and shrinkage towards the prior are ours.
 """
 
 from __future__ import annotations

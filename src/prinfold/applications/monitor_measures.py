@@ -1,4 +1,7 @@
-"""Measures of a monitor: the map, the shares of rows at its nodes, and the distance of rows from the surface."""
+"""Measures of a monitor: the map, the shares of rows at its nodes, and the distance of rows from the surface.
+
+The formulas are those of ``monitor_statistics``.
+"""
 
 from __future__ import annotations
 

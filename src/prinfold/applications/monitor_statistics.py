@@ -1,7 +1,7 @@
 """Statistics of monitoring on a map: the density of a row, its parts along the surface and off it, and p-values.
 
-A fitted map has a density p(t) = 1/K Σ_k p(t | k) that visits every node alike. Rows do not, so that nodes get the
-shares q_k of the rows that lie there, and the density of a usual row is
+A fitted map has a density p(t) = 1/K Σ_k p(t | k) with equal weights of the nodes. Rows are not spread so evenly; nodes
+get the shares q_k of the rows that lie there, and the density of a usual row is
 
     Σ_k q_k p(t | k) = p(t) · K Σ_k r_k(t) q_k,
 
@@ -211,7 +211,8 @@ def squared_parts(gap: FloatArray, scale: FloatArray) -> FloatArray:
 def calibration_p_values(unusualness: FloatArray, reference: FloatArray) -> FloatArray:
     """(n, m) (1 + rows of the reference that are as bad) / (1 + rows of the reference), column by column.
 
-    If a row and those of the reference are exchangeable, this is at most α with a probability of at most α, for any α.
+    If a row and those of the reference are exchangeable, this is at most α with a probability of at most α, for any α
+    (conformal p-values: Vovk, Gammerman and Shafer 2005).
     """
     out = np.empty(unusualness.shape)
     for j, column in enumerate(reference.T):

@@ -1,7 +1,7 @@
 """Basis functions on a latent space: Gaussian bumps with linear terms and a bias, or harmonics.
 
 A basis has four verbs: ``bind`` places it on a latent space; the bound basis then gives ``features``
-(n, M), their ``gradient`` (n, M, Q), and ``penalized`` (M,), which of its weights a penalty holds down.
+(n, M), their ``gradient`` (n, M, Q), and ``penalized`` (M,), which of its weights are penalised.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
 
 _MOST_CENTERS = 2**14
-"""A map solves for as many weights at once, a matrix of 2 GB: more is a typing error, or a file that means harm."""
+"""Most centres: a map solves for as many weights, with a matrix of 2 GB. More is a mistake or a hostile file."""
 
 
 _GAUSSIAN_SETTINGS = {
@@ -40,7 +40,7 @@ _GAUSSIAN_SETTINGS = {
 
 
 BASIS = Constraint(lambda v: hasattr(v, "bind"), "a basis object")
-"""A basis, whoever wrote it."""
+"""Any object with a ``bind`` method."""
 
 
 class BoundBasis(Protocol):

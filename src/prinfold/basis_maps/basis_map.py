@@ -22,7 +22,7 @@ from prinfold.numerics.linalg import solve_symmetric
 from prinfold.rows.rows import blas_on_one_thread, for_each_block, row_slices
 
 _MOST_REMEMBERED = 2**19
-"""Numbers in the images of nodes that are remembered: four megabytes."""
+"""Most numbers in the images of nodes that are cached: four megabytes."""
 
 _ROWS_AT_ONCE = 4096
 """Rows for which derivatives (n, M, Q) are held at once."""

@@ -1,7 +1,7 @@
 """Covariance functions of a Gaussian process, by squared distance in units of the squared length scale.
 
 Each is positive definite in ordinary space of any dimension, so that on a circle or a sphere, embedded in such a
-space, the distance is the chord.
+space, the distance is the chord. The Matérn functions are those of Rasmussen and Williams (2006, section 4.2).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Covariance(NamedTuple):
 
 
 def _gaussian(s: FloatArray) -> FloatArray:
-    """exp(−s/2), thesis (6.5): as smooth as a function can be."""
+    """exp(−s/2), thesis (6.5) without its variance: infinitely differentiable."""
     return np.asarray(np.exp(-0.5 * s))
 
 
@@ -61,7 +61,7 @@ COVARIANCES = {
 
 
 def leading_pivots(gram: FloatArray, tolerance: float) -> IntArray:
-    """Rows of a covariance matrix that tell all the others, the most telling first.
+    """Rows of a covariance matrix that determine all others, the most informative first.
 
     Cholesky's factorisation with pivots takes, each time, the row of which the earlier ones leave most variance
     unexplained, and ends where none has more than ``tolerance`` left.

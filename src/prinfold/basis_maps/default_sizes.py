@@ -57,7 +57,7 @@ def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> La
 
 
 GRIDS = ("rectangular", "hexagonal")
-"""How the nodes of a self-organising map lie."""
+"""Arrangements of the nodes of a self-organising map."""
 
 _MOST_MAP_NODES = 2000
 

@@ -145,7 +145,7 @@ class BoundElasticNet:
 
     @property
     def node_features(self) -> FloatArray:
-        """(K, K) Φ: weights of the modes of the net, softest last, that give images of nodes."""
+        """(K, K) Φ: the images of the nodes by the modes of the net, the least penalised last."""
         return self._factors[0]
 
     def features(self, Z: FloatArray) -> FloatArray:
@@ -183,7 +183,7 @@ class BoundElasticNet:
         return np.array([2.0 * np.pi / n if closed else 2.0 / max(n - 1, 1) for n, closed in sizes])
 
     def is_reached(self, cut: FloatArray) -> bool:
-        """Whether some of a straight cut (Q, Q) lies on the net, however coarse it is: angles may go on for a turn."""
+        """Whether part of a straight cut (Q, Q) lies on the net, angles being periodic."""
         closed, turn = np.array(self.latent.periodic), 2.0 * np.pi
         low, high = np.where(closed, self.first - turn, -1.0), np.where(closed, self.first + 2.0 * turn, 1.0)
         if len(cut) == 1:

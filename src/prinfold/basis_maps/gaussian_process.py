@@ -9,9 +9,9 @@ map of basis functions φ(z) does whose weights have a prior of precision 1/v: b
 
     Y = Φ (ΦᵀGΦ + I/(βv))⁻¹ Φᵀ RT,
 
-in which neither G nor C is ever inverted, so that nodes without responsibility and smooth covariances, whose matrix
-is singular to rounding, need no care. Cholesky's factorisation with pivots finds Φ with as many columns as C has
-eigenvalues worth the name, and by r of the nodes alone:
+in which neither G nor C is ever inverted, so that nodes without responsibility and smooth covariances, whose matrix is
+singular to rounding, need no special treatment. Cholesky's factorisation with pivots finds Φ with as many columns as C
+has eigenvalues worth the name, and by r of the nodes alone:
 
     φ(z) = c(z, pivots) L⁻ᵀ,     LLᵀ = c(pivots, pivots).
 
@@ -50,7 +50,7 @@ from prinfold.validation.settings import (
 )
 
 _MOST_UNEXPLAINED = 1e-10
-"""Variance, in units of the prior's, that nodes may keep which are no pivots: their images are off by 1e-5 of it."""
+"""Most unexplained variance of nodes that are no pivots, in units of the prior's: an error of 1e-5 in their images."""
 
 _MOST_NODES = 5000
 """Nodes whose covariance matrix is factorised: 200 MB, and up to ten seconds where the length scale is short."""
@@ -242,7 +242,7 @@ class BoundProcess:
 
     @cached_property
     def _last(self) -> list[tuple[FloatArray, FloatArray]]:
-        """The last weights and what became of them, exchanged as one: threads share it."""
+        """The last weights and their kernel weights, replaced in one assignment since threads share it."""
         return [(np.empty(0), np.empty(0))]
 
     @blas_on_one_thread()  # what threads share out is rounded in another way

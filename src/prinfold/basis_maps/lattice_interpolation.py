@@ -2,7 +2,8 @@
 
 In each cell of the lattice a function runs, along each axis, by Hermite's cubics from the value and slope at one node
 to those at the next; in several dimensions by their products, for which the mixed slopes are needed too. Values and
-slopes belong to nodes, so that the function and its first derivatives carry on from cell to cell.
+slopes belong to nodes, so that the function and its first derivatives are continuous. In one dimension this is the
+spline of Catmull and Rom (1974).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class LatticeSteps(NamedTuple):
 
 
 _MOST_STEPS = 2.0**53
-"""Steps that are counted: beyond, doubles are farther apart than one, and no integer holds the largest."""
+"""Most steps that are counted: beyond, neighbouring doubles differ by more than one."""
 
 
 def steps_along(shape: Sequence[int], periodic: Sequence[bool], axis: int) -> LatticeSteps:
@@ -51,7 +52,7 @@ def differences(n_nodes: int, steps: LatticeSteps, weight: FloatArray) -> sparse
 def slopes(n_nodes: int, steps: LatticeSteps, whole: BoolArray) -> sparse.csr_matrix:
     """(K, K) slope at each node, per step: the mean of the differences on both sides of it, or the one that there is.
 
-    Steps that are not ``whole`` (m,) lead nowhere: the nodes at their ends look the other way only.
+    Steps that are not ``whole`` (m,) are left out: the nodes at their ends have one-sided differences.
     """
     kept = LatticeSteps(steps.first[whole], steps.second[whole])
     step = differences(n_nodes, kept, np.ones(len(kept.first)))

@@ -7,7 +7,8 @@ P̃ᵀGP̃ = V diag(Λ) Vᵀ and b = Vᵀ P̃ᵀ RT,
 
     ln p(T | v, ℓ) = β/2 Σᵢ ‖bᵢ‖² / (Λᵢ + λ) − D/2 Σᵢ ln(1 + Λᵢ/λ) + terms without v and ℓ.
 
-It is (5.17) with the approximate Hessian (A.11), and a lower bound of the log evidence whatever the responsibilities.
+It is the GTM thesis's (5.17) with the approximate Hessian (A.11), and a lower bound of the log evidence whatever the
+responsibilities.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Weighted inner products ΦᵀGΦ of functions that are products of functions of one axis each, on a lattice.
 
 With φ_m(x) = Π_a f_a(x_a), where f_a is one of a few functions along axis a, a sum over the nodes of a lattice can be
-taken axis by axis. What then meets the weights are the products of two functions of the same axis, of which there are
-far fewer than pairs of φ: for 20 × 20 nodes and 9 × 9 functions it takes a tenth of the arithmetic.
+taken axis by axis (the array method of Currie, Durban and Eilers 2006). The weights then meet only the products of two
+functions of the same axis, of which there are far fewer than pairs of φ: for 20 × 20 nodes and 9 × 9 functions it takes
+a tenth of the arithmetic.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 
 _GATHERING_OPERATIONS = 16
-"""Operations of a matrix product that take as long as finding one entry of the result in its place."""
+"""Operations of a matrix product that take as long as gathering one entry of the result."""
 
 _MOST_AXES, _MOST_FUNCTIONS = 3, 2048
 """Beyond these, intermediate sums or the table of pairs would take more memory than the functions."""

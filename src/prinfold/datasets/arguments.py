@@ -1,4 +1,4 @@
-"""Kinds of the arguments that makers of data sets share: a wrong one is refused by name before anything is drawn."""
+"""Checks of the arguments that simulators share: wrong ones are refused by name before anything is drawn."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _KINDS: dict[str, Constraint] = {
     "rng": _SEED,
     "sampling": _TEXT | Constraint(callable, "a function of the number of rows and a generator"),
 }
-"""What an argument is wherever it stands; how large it may be is for each maker to say."""
+"""Type of each argument by its name, in every simulator; ranges are checked by the simulators."""
 
 
 def check_kinds(maker: F) -> F:
-    """A maker whose arguments are held to their kinds first, and which makes no rows of NaN."""
+    """Wrap a simulator so that its arguments are checked first and rows of NaN are refused."""
     parameters = signature(maker).parameters
     own = {} if "n_features" not in parameters or parameters["n_features"].default is None else {"n_features": _SIZE}
     return name_call_failures(check_call(**_KINDS | own)(maker))

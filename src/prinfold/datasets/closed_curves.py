@@ -132,7 +132,7 @@ def make_closed_curve(
 
 
 _WIDEST_VARIATION = 10.0
-"""Of the logarithm of a column's scale: beyond, passes are e^10 times as wide as each other, and share no curve."""
+"""Largest standard deviation of the logarithm of a column's scale: beyond, passes have no curve in common."""
 
 
 @check_kinds

@@ -92,7 +92,7 @@ def fetch(name: str, version: int, file: str, folder: Folder) -> OpenML:
 
 
 def not_found(file: str, folder: Folder, why: str) -> DataNotFoundError:
-    """The error for a data set that is nowhere to be had."""
+    """The error for a data set that was not found in any place."""
     place = os.environ.get(VARIABLE)
     named = (
         f"is not in the folder that {VARIABLE} names ({place})" if place else f"has no folder: {VARIABLE} is not set"

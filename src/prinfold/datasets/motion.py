@@ -35,24 +35,24 @@ JOINTS = {
     "elbow": (Swing(18.0, 9.0, 3.0, 2.0, 0.8), Swing(82.0, 17.0, 3.2, 4.0, 1.1)),
 }
 
-#: What has no sides: it goes through the same twice in a cycle.
+#: Angles without sides, which have two periods in a cycle.
 MIDDLE = {
     "trunk": (Swing(3.0, 0.0, 0.0, 1.8, 0.6), Swing(11.0, 0.0, 0.0, 4.0, 0.9)),
     "pelvis": (Swing(0.0, 0.0, 0.0, 3.5, 2.1), Swing(2.0, 0.0, 0.0, 7.0, 2.4)),
 }
 
-_UNEVEN = 0.25
+_LOG_SPEED_DEVIATION = 0.25
 """Standard deviation of the logarithm of the speed."""
 
-_STEADY = 0.95
-"""How much of a deviation is left after a frame."""
+_SPEED_MEMORY = 0.95
+"""Autocorrelation of the log speed from frame to frame."""
 
-_FASTER = 0.4
-"""Logarithm of how much faster the cycle of a run goes by than that of a walk."""
+_RUN_LOG_SPEED = 0.4
+"""Log ratio of the speeds of a run and a walk."""
 
 
 _FEWEST_FRAMES = 1e-3
-"""Of a cycle; each of them would be a thousand cycles after the last."""
+"""Fewest frames to a cycle: successive ones are then a thousand cycles apart."""
 
 
 @check_kinds
@@ -69,9 +69,9 @@ def make_motion(
 ) -> Dataset:
     """Joint angles of a figure that walks, runs, or changes between the two, in sequences of different lengths.
 
-    The angle of a joint, in radians, is m + a cos(φ − p) + b cos(2φ − q) with numbers of its own, and φ + π in place
-    of the phase φ on the other side. From frame to frame the phase goes on by 2π/f · exp(v), where v wanders about nil
-    with a standard deviation of ¼ and forgets a twentieth of itself with each frame; a run is half as fast again.
+    The angle of a joint, in radians, is m + a cos(φ − p) + b cos(2φ − q) with numbers of its own, and φ + π in place of
+    the phase φ on the other side. From frame to frame the phase goes on by 2π/f · exp(v), where v is an autoregressive
+    process about zero with a standard deviation of ¼ and autocorrelation 0.95; a run is half as fast again.
 
     Parameters
     ----------
@@ -123,18 +123,18 @@ def _lengths(n_samples: int, n_sequences: int, rng: np.random.Generator) -> IntA
 
 
 def _random_drift(n: int, spread: float, rng: np.random.Generator) -> FloatArray:
-    """(n,) a number that wanders about nil with a standard deviation of ``spread``."""
+    """(n,) an autoregressive process about zero with a standard deviation of ``spread``."""
     found = np.empty(n)
     found[0] = spread * rng.standard_normal()
     for t, push in enumerate(rng.standard_normal(n - 1), 1):
-        found[t] = _STEADY * found[t - 1] + spread * np.sqrt(1.0 - _STEADY**2) * push
+        found[t] = _SPEED_MEMORY * found[t - 1] + spread * np.sqrt(1.0 - _SPEED_MEMORY**2) * push
     return found
 
 
 def _phases(n: int, pace: float | None, frames: float, rng: np.random.Generator) -> FloatArray:
     """(n, Q) phase, and pace where it changes, of the frames of one sequence."""
     changing = 1.0 / (1.0 + np.exp(-_random_drift(n, 2.0, rng))) if pace is None else np.full(n, pace)
-    speed = 2.0 * np.pi / frames * np.exp(_FASTER * changing + _random_drift(n, _UNEVEN, rng))
+    speed = 2.0 * np.pi / frames * np.exp(_RUN_LOG_SPEED * changing + _random_drift(n, _LOG_SPEED_DEVIATION, rng))
     phase = rng.uniform(-np.pi, np.pi) + np.cumsum(speed)
     phase = (phase + np.pi) % (2.0 * np.pi) - np.pi
     return np.stack([phase, changing], axis=1) if pace is None else phase[:, None]

@@ -39,7 +39,7 @@ class LineNetwork(TrueSurface):
         return np.asarray(np.linalg.norm(self.segments[:, 1] - self.segments[:, 0], axis=1))
 
     def mesh(self, resolution: int | None = None) -> Mesh:
-        """The segments as they are: cutting straight pieces finer would add nothing, and joining them would lie."""
+        """The segments as they are: straight pieces need no refinement, and separate ones are not connected."""
         S, _, D = self.segments.shape
         start = np.concatenate([[0.0], np.cumsum(self.lengths)])
         latent = np.stack([start[:-1], start[1:]], axis=1).reshape(-1, 1)
