@@ -119,7 +119,7 @@ def test_images_of_nodes_are_remembered_neither_in_files_nor_where_they_are_larg
     again = pickle.loads(pickle.dumps(surface))
     assert "_last_nodes" not in vars(again)
     np.testing.assert_array_equal(again.nodes(W), images)
-    monkeypatch.setattr(maps, "_MOST_REMEMBERED", images.size - 1)
+    monkeypatch.setattr(maps, "_MOST_CACHED_NUMBERS", images.size - 1)
     assert again.nodes(W + 1.0) is not again.nodes(W + 1.0)
 
 

@@ -356,7 +356,7 @@ def test_without_a_tie_the_best_noise_is_in_closed_form(seed):
 @pytest.mark.parametrize("tie", [0.0, 5.0])
 @pytest.mark.parametrize("pooling", [clamping.share_neither, clamping.share_noise])
 def test_noise_of_each_nodes_own_is_the_best_there_is(monkeypatch, pooling, tie):
-    monkeypatch.setattr(clamping, "_BORROWED_ROWS", 0.0)
+    monkeypatch.setattr(clamping, "_PSEUDO_ROWS", 0.0)
     monkeypatch.setattr(clamping, "_ALTERNATIONS", 1000)
     moments = random_moments(1)
     found = pooling(Learned(D, 2, pooling), moments, tie, 1e-12, 1.0)
@@ -498,7 +498,7 @@ def test_the_noise_of_a_step_is_the_best_for_the_tangents_of_its_weights(space, 
 @pytest.mark.parametrize("pooling", [clamping.share_both, clamping.share_neither, clamping.share_noise])
 def test_learning_the_noise_for_weights_as_they_are_never_lowers_the_objective(monkeypatch, space, penalty, pooling):
     """Clampings and noise, of all nodes or of each, where nodes do not borrow rows from each other."""
-    monkeypatch.setattr(clamping, "_BORROWED_ROWS", 0.0)
+    monkeypatch.setattr(clamping, "_PSEUDO_ROWS", 0.0)
     case = toy(space, penalty=penalty)
     noise = replace(case.model.noise, clamping=Learned(D, case.model.surface.latent.dimension, pooling))
     model = replace(case.model, noise=noise, steps=pps.PPS_STEPS["gtm"])

@@ -301,8 +301,8 @@ def test_too_few_different_rows_are_refused():
 def small(monkeypatch):
     """A smaller search, for what does not depend on its size."""
     monkeypatch.setattr(selection, "_CLAMPINGS", (0.5, 1.0))
-    monkeypatch.setattr(selection, "_FACTORS", (0.1, 1.0, 10.0))
-    monkeypatch.setattr(selection, "_FOLDS", 3)
+    monkeypatch.setattr(selection, "_REGULARIZATION_FACTORS", (0.1, 1.0, 10.0))
+    monkeypatch.setattr(selection, "_N_FOLDS", 3)
 
 
 def curve() -> Any:
@@ -443,8 +443,8 @@ def test_a_prior_is_searched_as_a_prior_and_scales_with_the_data():
     ids=["circle", "grid", "cylinder", "sphere", "points", "space", "four", "isomap"],
 )
 def test_every_latent_space_can_be_searched(settings, monkeypatch):
-    monkeypatch.setattr(selection, "_FACTORS", (0.3, 1.0))
-    monkeypatch.setattr(selection, "_FOLDS", 2)
+    monkeypatch.setattr(selection, "_REGULARIZATION_FACTORS", (0.3, 1.0))
+    monkeypatch.setattr(selection, "_N_FOLDS", 2)
     X = cloud(40)
     table = PPS(clamping="select", **(QUICK | {"max_iter": 4} | settings)).fit(X).selection_
     assert np.isfinite(table.errors).all()

@@ -135,7 +135,7 @@ class GaussianBasis:
 
     def bind(self, latent: LatentSpace) -> BoundGaussianBasis:
         """Place the centres; the distance between neighbouring ones sets the unit of ``width``."""
-        centers = latent.embed(_lay_centers(latent, self))
+        centers = latent.embed(_center_points(latent, self))
         spacing = np.sqrt(np.mean(nearest_squared_distance(centers))) if len(centers) > 1 else 2.0
         return BoundGaussianBasis(latent, centers, float(self.width * spacing), self.linear, self.penalize_bias)
 
@@ -152,7 +152,7 @@ class GaussianBasis:
 
 
 @singledispatch
-def _lay_centers(latent: LatentSpace, basis: GaussianBasis) -> FloatArray:
+def _center_points(latent: LatentSpace, basis: GaussianBasis) -> FloatArray:
     """(M, Q) places of the centres, in the way that the kind of latent space has them; by default over its box."""
     low, high = latent.domain.extent.lower, latent.domain.extent.upper
     # An axis along which the points do not vary has room for one centre.
@@ -160,13 +160,13 @@ def _lay_centers(latent: LatentSpace, basis: GaussianBasis) -> FloatArray:
     return np.asarray((low + high) / 2 + basis.scale * grid(*shape).nodes * (high - low) / 2)
 
 
-@_lay_centers.register
+@_center_points.register
 def _(latent: Lattice, basis: GaussianBasis) -> FloatArray:
     centers = Lattice(basis.per_axis(latent), latent.periodic).nodes
     return np.asarray(np.where(latent.periodic, centers, basis.scale * centers))
 
 
-@_lay_centers.register
+@_center_points.register
 def _(latent: Sphere, basis: GaussianBasis) -> FloatArray:
     n_centers = int(np.prod(basis.shape))
     if n_centers < 4:

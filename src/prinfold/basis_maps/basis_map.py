@@ -21,7 +21,7 @@ from prinfold.latent import LatentSpace
 from prinfold.numerics.linalg import solve_symmetric
 from prinfold.rows.rows import blas_on_one_thread, for_each_block, row_slices
 
-_MOST_REMEMBERED = 2**19
+_MOST_CACHED_NUMBERS = 2**19
 """Most numbers in the images of nodes that are cached: four megabytes."""
 
 _ROWS_AT_ONCE = 4096
@@ -72,7 +72,7 @@ class BasisMap:
             # In one memory order: the last bits of a product depend on it, and what is remembered must not.
             images = self.node_features @ np.ascontiguousarray(weights)
             images.flags.writeable = False
-            if images.size <= _MOST_REMEMBERED:
+            if images.size <= _MOST_CACHED_NUMBERS:
                 self._last_nodes[0] = weights.copy(), images
         return images
 

@@ -179,7 +179,7 @@ class BoundProcess:
     def factor(self) -> FloatArray:
         """(r, r) L, lower triangular: LLᵀ = c(pivots, pivots)."""
         try:
-            return np.asarray(cholesky(self._between(self.pivots), lower=True))
+            return np.asarray(cholesky(self._pivot_covariances(self.pivots), lower=True))
         except np.linalg.LinAlgError as error:  # only pivots that were not found here can be of no use
             raise InvalidParameterError(
                 "GaussianProcess: the covariance of the pivots given is singular; leave pivots at None"
@@ -187,7 +187,7 @@ class BoundProcess:
 
     def features(self, Z: FloatArray) -> FloatArray:
         E = self.latent.embed(Z)
-        smooth = self._whitened(self._between(E))
+        smooth = self._whitened(self._pivot_covariances(E))
         ones = np.ones((len(Z), 1))
         return np.concatenate([smooth, E, ones] if self.recipe.linear else [smooth, ones], axis=1)
 
@@ -198,13 +198,13 @@ class BoundProcess:
         def point(Z: FloatArray) -> FloatArray:
             E = self.latent.embed(Z)
             mean = E @ free[:-1] + free[-1] if self.recipe.linear else free[-1]
-            return np.asarray(self._between(E) @ kernel_weights + mean)
+            return np.asarray(self._pivot_covariances(E) @ kernel_weights + mean)
 
         return point
 
     def gradient(self, Z: FloatArray) -> FloatArray:
         E, J = self.latent.embed(Z), self.latent.embed_jacobian(Z)
-        slope = 2.0 / self.length**2 * self._slope(E)
+        slope = 2.0 / self.length**2 * self._pivot_covariance_slopes(E)
         along = [self._whitened(slope * (E[:, axis, None] - self.pivots[:, axis])) for axis in range(E.shape[1])]
         smooth = np.stack(along, axis=2) @ J
         nothing = np.zeros((len(Z), 1, Z.shape[1]))
@@ -213,7 +213,7 @@ class BoundProcess:
     def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         # Σ_m c′ₘ (E − p_m) k_m splits into products of c′ alone: E (c′ k) − c′ (p k), with k = L⁻ᵀ W.
         E, r, n_embedded = self.latent.embed(Z), len(self.pivots), self.pivots.shape[1]
-        slope = 2.0 / self.length**2 * self._slope(E)
+        slope = 2.0 / self.length**2 * self._pivot_covariance_slopes(E)
         kernel_weights = self._kernel_weights(weights)
         common, out = slope @ kernel_weights, np.empty((len(Z), weights.shape[1], n_embedded))
         for axis in range(n_embedded):
@@ -225,7 +225,7 @@ class BoundProcess:
 
     def unexplained(self, Z: FloatArray) -> FloatArray:
         """(n,) share of the prior variance that is left at z when all nodes are known: 1 − ‖φ(z)‖²."""
-        smooth = self._whitened(self._between(self.latent.embed(Z)))
+        smooth = self._whitened(self._pivot_covariances(self.latent.embed(Z)))
         return np.asarray(np.maximum(1.0 - np.einsum("nr,nr->n", smooth, smooth), 0.0))
 
     @blas_on_one_thread()  # what threads share out is rounded in another way
@@ -234,14 +234,14 @@ class BoundProcess:
 
         Projection asks for the same ones thousands of times, so that the last are remembered.
         """
-        known, found = self._last[0]
+        known, found = self._cached_weights[0]
         if not np.array_equal(known, weights):
             found = solve_triangular(self.factor, weights[: len(self.pivots)], trans="T", lower=True)
-            self._last[0] = weights.copy(), found
+            self._cached_weights[0] = weights.copy(), found
         return found
 
     @cached_property
-    def _last(self) -> list[tuple[FloatArray, FloatArray]]:
+    def _cached_weights(self) -> list[tuple[FloatArray, FloatArray]]:
         """The last weights and their kernel weights, replaced in one assignment since threads share it."""
         return [(np.empty(0), np.empty(0))]
 
@@ -250,9 +250,9 @@ class BoundProcess:
         """(n, r) values L⁻ᵀ."""
         return np.asarray(solve_triangular(self.factor, values.T, lower=True).T)
 
-    def _between(self, E: FloatArray) -> FloatArray:
+    def _pivot_covariances(self, E: FloatArray) -> FloatArray:
         """(n, r) c(E, pivots)."""
         return COVARIANCES[self.recipe.covariance].value(squared_distances(E, self.pivots) / self.length**2)
 
-    def _slope(self, E: FloatArray) -> FloatArray:
+    def _pivot_covariance_slopes(self, E: FloatArray) -> FloatArray:
         return COVARIANCES[self.recipe.covariance].slope(squared_distances(E, self.pivots) / self.length**2)

@@ -25,7 +25,7 @@ from prinfold.numerics.polylines import segments_of
 _HALVINGS = 40
 """Most halvings of the interval that μ is sought in, on a logarithmic scale."""
 
-_LEAST_PULL, _MOST_PULL = 1e-9, 1e3
+_LEAST_MULTIPLIER, _MOST_MULTIPLIER = 1e-9, 1e3
 """Bounds of μ in units of the radius of the data: beyond the latter a chain is a point."""
 
 _QUADRATIC_STEPS = 3
@@ -82,7 +82,7 @@ class LimitedLength:
         free = v - held.A.solve(0.5 * held.slope(v))  # vertices without rows stay
         if chain_length(free, problem.closed) <= self.limit:
             return free
-        low, high, found = np.log(_LEAST_PULL * problem.radius), np.log(_MOST_PULL * problem.radius), v
+        low, high, found = np.log(_LEAST_MULTIPLIER * problem.radius), np.log(_MOST_MULTIPLIER * problem.radius), v
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             found = _shorten(held, found, float(np.exp(middle)), problem)
@@ -96,13 +96,13 @@ def chain_length(vertices: FloatArray, closed: bool) -> float:
     return float(np.linalg.norm(segments_of(vertices, closed)[1], axis=1).sum())
 
 
-def _shorten(held: FeetQuadratic, v: FloatArray, pull: float, problem: PolygonalProblem) -> FloatArray:
-    """Move vertices towards the minimum of Φ + μ·length for μ = ``pull``, by ‖e‖ ≤ ‖e‖²/(2‖e₀‖) + ‖e₀‖/2."""
+def _shorten(held: FeetQuadratic, v: FloatArray, multiplier: float, problem: PolygonalProblem) -> FloatArray:
+    """Move vertices towards the minimum of Φ + μ·length for μ = ``multiplier``, by ‖e‖ ≤ ‖e‖²/(2‖e₀‖) + ‖e₀‖/2."""
     m = len(v)
     for _ in range(_QUADRATIC_STEPS):
         size = np.linalg.norm(segments_of(v, problem.closed)[1], axis=1)
         weight = np.zeros(m)
-        weight[: len(size)] = pull / np.maximum(size, _SHORTEST_SEGMENT * problem.radius)
+        weight[: len(size)] = multiplier / np.maximum(size, _SHORTEST_SEGMENT * problem.radius)
         draw = BandedMatrix(np.stack([weight + np.roll(weight, 1), -weight, np.zeros(m)]))
         v = v - held.A.plus(0.5, draw).solve(0.5 * (held.slope(v) + draw.times(v)))
     return v

@@ -60,11 +60,11 @@ _JOINED_SHARE, _JOINED_FROM_ROWS = 0.1, 100
 """Share of the length with such turns from which on a curve joins rows, and number of rows from which on this is
 checked: a curve through a few rows has to turn between them."""
 
-_PASSES_PERSISTENCE = 2.65
+_LEAST_LOOP_PERSISTENCE = 2.65
 """Persistence of a loop of the rows from which on a curve that winds makes several passes round it: of passes that vary
 by a tenth to a fifth it is 3 to 6, of six that vary by 0.3 only 2.1 to 2.4, and of spirals 1.5 to 2.6."""
 
-_MOST_LEFT_SHARE = 0.2
+_MOST_UNEXPLAINED_SHARE = 0.2
 """Most of the variance that such a loop may leave: passes round it leave 0.04 to 0.15, turns of a helix 0.3."""
 
 _LOOP_ROWS = 2000
@@ -125,12 +125,12 @@ def _check_repeated_rounds(curve: ArcCurve, rows: FloatArray, weight: FloatArray
     if curve.closed or not beside:
         return ""
     some = slice(None, None, -(-len(rows) // _LOOP_ROWS))
-    start = next((each for each in loop(rows[some], weight[some]) if each.persistence > _PASSES_PERSISTENCE), None)
+    start = next((each for each in loop(rows[some], weight[some]) if each.persistence > _LEAST_LOOP_PERSISTENCE), None)
     if start is None:
         return ""
     ring = ArcCurve.through(start.vertices, True)
     left = float(np.average(ring.nearest(rows[some]).squared_distance, weights=weight[some]))
-    if curve.length < WOUND_RATIO * ring.length or left > _MOST_LEFT_SHARE * variance:
+    if curve.length < WOUND_RATIO * ring.length or left > _MOST_UNEXPLAINED_SHARE * variance:
         return ""
     return Message(
         f"The curve is {curve.length / ring.length:.1f} times as long as a loop that the rows lie along, and runs "

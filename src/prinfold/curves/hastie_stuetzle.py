@@ -47,7 +47,7 @@ _MOST_TRIAL_COLUMNS = 32
 _CLOSED_ALLOWANCE_NATS = 0.05
 """Nats for each row by which the code of a closed curve may be longer than that of the best open one."""
 
-_PERSISTENT = 2.0
+_LEAST_RING_PERSISTENCE = 2.0
 """Persistence of a loop of the rows from which on a ring needs no shorter code than a line: of rings with noise it is
 2.3 to 3.9, of spirals and blobs 1.4 to 1.7."""
 
@@ -55,7 +55,7 @@ _MOST_RING_ERRORS = 1.5, 3.0
 """Most that V of a closed curve with a longer code, and with a shorter one, may be in units of that of the best open
 one: a ring through the middle of a helix has a code of about the same length, but is far from all rows."""
 
-_MOST_LEFT_SHARE = 0.2
+_MOST_UNEXPLAINED_SHARE = 0.2
 """Most of the variance that a ring may leave for curves to wind about it: passes round a loop leave it 0.04 to 0.15,
 turns of a helix 0.3."""
 
@@ -249,7 +249,7 @@ def best_start(rows: SmoothingRows, smoother: Smoother, candidates: Sequence[Can
     best = order[0]
     if len(shortest) == 2:
         line, ring = shortest[False], shortest[True]
-        persistent = {start.name for start, _ in candidates if start.persistence >= _PERSISTENT}
+        persistent = {start.name for start, _ in candidates if start.persistence >= _LEAST_RING_PERSISTENCE}
         loop = max((each.length for each in ends if each.name in persistent), default=0.0)
         best = ring if _closes(ends[ring], ends[line], lengths[[ring, line]], loop) else line
     return CurveStart(ends[best].name, ends[best].vertices @ axes, ends[best].noise), ends[best].closed
@@ -271,7 +271,7 @@ def _closes(ring: CurveState, line: CurveState, codes: FloatArray, loop: float) 
 
 def _leave_out_winding(rows: SmoothingRows, curves: list[CurveState]) -> list[CurveState]:
     """The curves without those that wind about another of them, a ring near the rows."""
-    near = [each for each in curves if each.closed and each.score <= _MOST_LEFT_SHARE * rows.variance]
+    near = [each for each in curves if each.closed and each.score <= _MOST_UNEXPLAINED_SHARE * rows.variance]
     whole = [each.length for each in near if widest_gap(each.place) <= 1.0 and not _winds(rows, each)]
     limit = WOUND_RATIO * min(whole, default=np.inf)
     return [each for each in curves if each.length <= limit or not _winds(rows, each)]

@@ -53,7 +53,7 @@ _MOST_MOVES = 30
 _LEAST_ADVANCE = 0.25
 """Share of a step by which the next oriented point must be ahead."""
 
-_MOST_LEAP = 2.0
+_MOST_STEPS_AWAY = 2.0
 """Steps beyond which an oriented point is on another part of the curve."""
 
 _LEAST_TURN_COSINE = 0.3
@@ -337,7 +337,7 @@ def _next_point(walk: OrientedWalk, point: FloatArray, ahead: FloatArray) -> Ori
         against = {
             WalkEnd.TURN: float(found.direction @ ahead) <= _LEAST_TURN_COSINE,
             WalkEnd.BACK: float(move @ ahead) <= _LEAST_ADVANCE * step,
-            WalkEnd.LEAP: float(np.linalg.norm(move)) >= _MOST_LEAP * step,
+            WalkEnd.LEAP: float(np.linalg.norm(move)) >= _MOST_STEPS_AWAY * step,
         }
         if not any(against.values()):
             return found

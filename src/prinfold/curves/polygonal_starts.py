@@ -19,7 +19,7 @@ from prinfold.curves.smoothers import SmoothingSpline
 from prinfold.curves.starts import start_candidates
 from prinfold.numerics.polylines import nearest_on_polyline
 
-_BARE_SHARE, _END_SHARE = 0.1, 0.1
+_SPARSE_SHARE, _END_SHARE = 0.1, 0.1
 """Share of the usual number of rows below which a stretch has hardly any, and share of the curve that is its end."""
 
 _START_SHARE = 0.5
@@ -65,7 +65,7 @@ def supported_part(place: FloatArray, share: FloatArray, k: int) -> tuple[float,
     at = np.minimum(np.searchsorted(passed, [0.5 / (k + 1), 1.0 - 0.5 / (k + 1)]), len(order) - 1)
     low, high = (float(each) for each in place[order][at])
     rows = k * np.bincount(np.minimum((k * place).astype(int), k - 1), share, k)
-    bare, reach = np.flatnonzero(rows < _BARE_SHARE), int(_END_SHARE * k)
+    bare, reach = np.flatnonzero(rows < _SPARSE_SHARE), int(_END_SHARE * k)
     before, after = bare[bare < reach], bare[bare >= k - reach]
     low = max(low, (before[-1] + 1) / k) if len(before) else low
     return low, min(high, after[0] / k) if len(after) else high

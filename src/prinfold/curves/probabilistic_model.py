@@ -43,13 +43,13 @@ singular, and rows between knots so close do not determine the curve any better.
 _FEWEST_BENDS = 1e-3
 """Least number of bends that rows determine: with none, a straight curve could not bend again."""
 
-_MOST_ROUNDS, _STEPS_PER_ROUND, _MOST_LEAP, _SETTLED_CHANGE = 20, 10, 30.0, 0.02
+_MOST_ROUNDS, _STEPS_PER_ROUND, _LARGEST_FACTOR, _CONVERGED_CHANGE = 20, 10, 30.0, 0.02
 """Search for the penalty: most rounds, steps in each, largest factor in one round, and change of ln μ that ends it."""
 
 _COLLAPSED_SHARE = 0.2
 """Share of its first length below which a curve has collapsed."""
 
-_STIFFEST = 1e4
+_LARGEST_PENALTY = 1e4
 """Largest penalty, in units of the length of the curve: the curve is then straight."""
 
 _MOST_DOUBLINGS, _RING_STEPS, _RING_RATIO = 12, 30, 1.05
@@ -269,9 +269,11 @@ def find_penalty(model: CurveModel, sample: WeightedRows, curve: ArcCurve, n_nod
         if after.length < _COLLAPSED_SHARE * first:
             break
         curve, before = after, model.penalty
-        penalty = float(np.clip(likeliest, before / _MOST_LEAP, min(before * _MOST_LEAP, _STIFFEST * first)))
+        penalty = float(
+            np.clip(likeliest, before / _LARGEST_FACTOR, min(before * _LARGEST_FACTOR, _LARGEST_PENALTY * first))
+        )
         model = replace(model, penalty=penalty)
-        if abs(np.log(penalty / before)) < _SETTLED_CHANGE:
+        if abs(np.log(penalty / before)) < _CONVERGED_CHANGE:
             break
     spread, noise = float(np.sqrt(sample.square / sample.total)), float(np.sqrt(state.variance))
     if ring.closed and curve.length > WOUND_RATIO * first and winds(curve.vertices, True, noise, spread):

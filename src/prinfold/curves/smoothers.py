@@ -141,22 +141,22 @@ class SmoothingSpline:
     def _log_penalty(self, sample: CurveSample, space: SplineSpace, judge: _Judge, given: float | None) -> float:
         """ln λ: given, or by the degrees of freedom, or where V is lowest."""
         if given is not None:
-            return min(float(np.log(given)), _STIFFEST - 2.0 * float(np.log(space.n_cells)))
+            return min(float(np.log(given)), _LARGEST_LOG_PENALTY - 2.0 * float(np.log(space.n_cells)))
         lowest = -4.0 * np.log(np.pi * space.n_functions)  # where every B-spline has its own way
         if self.df is not None:
             wanted = min(self.df, 0.9 * min(space.n_functions, sample.n_effective))
-            return _minimize(lambda p: np.square(judge(p)[1] - wanted), lowest, _STIFF_LOG_PENALTY)
+            return _minimize(lambda p: np.square(judge(p)[1] - wanted), lowest, _STRAIGHT_LOG_PENALTY)
         if sample.finest > 0:
-            lowest = min(max(lowest, 4.0 * np.log(sample.finest)), _STIFF_LOG_PENALTY - 1.0)
-        return _minimize(lambda p: judge(p)[0], lowest, _STIFF_LOG_PENALTY)
+            lowest = min(max(lowest, 4.0 * np.log(sample.finest)), _STRAIGHT_LOG_PENALTY - 1.0)
+        return _minimize(lambda p: judge(p)[0], lowest, _STRAIGHT_LOG_PENALTY)
 
 
 _Judge = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
-_STIFF_LOG_PENALTY = float(np.log(10.0))
+_STRAIGHT_LOG_PENALTY = float(np.log(10.0))
 """ln λ at which a curve is straight: the first bend has an eigenvalue of 500, to which one is added."""
 
-_STIFFEST = float(np.log(2.5e6))
+_LARGEST_LOG_PENALTY = float(np.log(2.5e6))
 """ln λK² on K cells at which penalties are held. Of a bend 1 / 700 λ is left, and rounding adds ε λ K⁴: there both are
 the same, and beyond, the line would come out less straight until nothing of it is a number."""
 
@@ -248,7 +248,7 @@ _BANDWIDTH_OF_SCALE, _SPAN_OF_SCALE = 0.8, 4.9
 
 That h is the width of the spline's equivalent kernel (Silverman 1984)."""
 
-_WIDEST = 1e150
+_LARGEST_BANDWIDTH = 1e150
 """Bandwidths between places, at which they are held: the square of that is finite."""
 
 _SPANS = np.geomspace(0.02, 0.6, 11)
@@ -328,7 +328,9 @@ def _mean_weights(lags: _Lags, bandwidth: float) -> FloatArray:
     # a² − m² as (a − m)(a + m): for the nearest row that is zero however narrow the kernel, where a² / h² is infinite.
     nearest = lags.away.min(axis=1, keepdims=True)
     with np.errstate(over="ignore"):
-        farther, both = ((part / bandwidth).clip(max=_WIDEST) for part in (lags.away - nearest, lags.away + nearest))
+        farther, both = (
+            (part / bandwidth).clip(max=_LARGEST_BANDWIDTH) for part in (lags.away - nearest, lags.away + nearest)
+        )
     weight = lags.share * np.exp(-0.5 * farther * both)
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 

@@ -28,7 +28,7 @@ _ROWS_PER_CENTER = 3
 _CENTER_MOVES = 3
 """Times that centres move to the mean of the rows nearest to them."""
 
-_LONE_SHARE = 0.1
+_LEAST_CENTER_SHARE = 0.1
 """Share of the mean weight of a centre below which it is left out: a few far rows are not on the curve."""
 
 _ELLIPSE_VERTICES = 48
@@ -113,7 +113,7 @@ def centers(X: FloatArray, weight: FloatArray, seeds: FloatArray) -> FloatArray:
     for _ in range(_CENTER_MOVES):
         nearest = np.asarray(cKDTree(found).query(X)[1])
         total = np.bincount(nearest, weight, minlength=len(found))
-        kept = total > _LONE_SHARE * total.mean()  # so that at least one is
+        kept = total > _LEAST_CENTER_SHARE * total.mean()  # so that at least one is
         sums = np.stack([np.bincount(nearest, weight * column, minlength=len(found)) for column in X.T], axis=1)
         found = sums[kept] / total[kept, None]
     return np.asarray(found)

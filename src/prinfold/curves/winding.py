@@ -37,7 +37,7 @@ _NOISE_DEVIATIONS = 3.0
 WOUND_RATIO = 1.4
 """Length of a curve that winds at least, in units of that of the ring that it winds about."""
 
-_PROBES = 300
+_MOST_COMPARED_POINTS = 300
 """Points along a curve at which distances to its other parts are measured."""
 
 
@@ -64,7 +64,7 @@ def winds(vertices: FloatArray, closed: bool, noise: float, spread: float) -> bo
     usual = float(np.median(strands.distance[beside]))
     turn = float(np.median(strands.way[beside]))
     n_turns = max(1, round(strands.length / turn)) if turn > 0 else 1
-    least = np.array([turn.min() for turn in np.array_split(strands.distance, min(n_turns, _PROBES))])
+    least = np.array([turn.min() for turn in np.array_split(strands.distance, min(n_turns, _MOST_COMPARED_POINTS))])
     touching = float(np.median(least[np.isfinite(least)])) < _TOUCHING_RATIO * usual
     return touching or usual < _NOISE_DEVIATIONS * noise
 
@@ -73,7 +73,7 @@ def find_strands(vertices: FloatArray, closed: bool, near: float) -> StrandDista
     """For points along a curve, the nearest other part of it that runs side by side and no farther than ``near``."""
     chain = np.vstack([vertices, vertices[:1]]) if closed else vertices
     knots = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(chain, axis=0), axis=1))])
-    z = np.linspace(0.0, knots[-1], _PROBES, endpoint=not closed)
+    z = np.linspace(0.0, knots[-1], _MOST_COMPARED_POINTS, endpoint=not closed)
     points = np.stack([np.interp(z, knots, column) for column in chain.T], axis=1)
     way = np.abs(z[:, None] - z)
     way = np.minimum(way, knots[-1] - way) if closed else way
@@ -82,5 +82,5 @@ def find_strands(vertices: FloatArray, closed: bool, near: float) -> StrandDista
     beside = (way > ELSEWHERE_RATIO * apart) & (np.abs(tangent @ tangent.T) > _PARALLEL_COSINE) & (apart < near)
     distance = np.where(beside, apart, np.inf)
     nearest = distance.argmin(axis=1)
-    each = np.arange(_PROBES)
+    each = np.arange(_MOST_COMPARED_POINTS)
     return StrandDistances(distance[each, nearest], way[each, nearest], float(knots[-1]))

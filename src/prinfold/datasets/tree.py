@@ -41,7 +41,7 @@ _CANDIDATES = 200
 _SIBLING_COSINE, _AHEAD_COSINES = 0.3, (-0.3, 0.85)
 """Most cosine between two branches that leave a place, and the range of that with the branch that leads there."""
 
-_APART = 4.0
+_COMPONENT_DISTANCE = 4.0
 """Distance between the beginnings of components, in units of the longest branch."""
 
 
@@ -176,7 +176,7 @@ def _draw_curves(pairs: Edges, size: FloatArray, q: int, bend: float, rng: np.ra
     curves, pieces = list[FloatArray](), 0
     for (a, b), length in zip(pairs, size, strict=True):
         if a not in place:
-            place[a] = pieces * _APART * float(size.max()) * _unit(rng.normal(size=q))
+            place[a] = pieces * _COMPONENT_DISTANCE * float(size.max()) * _unit(rng.normal(size=q))
             pieces += 1
         if b in place:
             curves.append(_closing_arc(place[a], place[b], rng))

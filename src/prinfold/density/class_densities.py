@@ -35,7 +35,7 @@ _LEAST_SAMPLED_ROWS = 50
 All of n rows are sampled while n² is within the first, and otherwise so many that their pairs with all rows are; one
 number is well determined by a few hundred rows."""
 
-_EMPTY_NATS = 50.0
+_OUT_OF_REACH_NATS = 50.0
 """Nats below a kernel's peak that a row out of reach of all kernels counts for: about ten bandwidths of a Gaussian.
 
 Without a bound one such row would make every narrow bandwidth equally impossible."""
@@ -119,7 +119,7 @@ class LeaveOneOut:
         others = np.maximum(self.total_weight - self.weight[self.sampled], self.weight.min())
         total = self._by_block(_log_total, bandwidth, profile)
         if self.robust or profile.reach < inf:
-            total = np.maximum(total, np.log(self.weight.min()) - _EMPTY_NATS)
+            total = np.maximum(total, np.log(self.weight.min()) - _OUT_OF_REACH_NATS)
         return np.asarray(total - np.log(others) - self.dimension * np.log(bandwidth))
 
     def log_likelihood(self, bandwidth: float, profile: Profile) -> float:

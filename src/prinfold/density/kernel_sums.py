@@ -51,7 +51,7 @@ _SIDE_BANDWIDTHS = 1.0
 """Bandwidths across a strip and across a group of places. Half as wide, a tenth fewer pairs are looked at in vain, but
 groups of ten thousand rows on a curve hold too few places for what is copied."""
 
-_LEAST_CROWD = 3
+_LEAST_MERGED_POINTS = 3
 """Fewest points of a cell that are merged: the result costs as much as about 1.7 of them."""
 
 _MOST_COMPRESSED_SHARE = 0.8
@@ -214,7 +214,7 @@ class BallSums:
         """Merged centres, and strips of lone and of merged ones; None where merging is not wanted or does not pay."""
         if self.accuracy.side is None or self._points.shape[1] > 3:
             return None
-        made = compress(self._points, self.weight, self.accuracy.side, _LEAST_CROWD)
+        made = compress(self._points, self.weight, self.accuracy.side, _LEAST_MERGED_POINTS)
         if not made.lone.sum() + 1.7 * len(made.weight) < _MOST_COMPRESSED_SHARE * len(self.weight):
             return None
         log_weight = np.log(made.weight) - log(self.weight.sum())

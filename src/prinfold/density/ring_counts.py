@@ -26,11 +26,11 @@ RINGS = 16
 LOWEST, HIGHEST = -100, 60
 """Range of powers of two of squared distances; nearer or farther rows are counted in the first or last ring."""
 
-_SHIFT = 48
+_DROPPED_BITS = 48
 """Bits of a double below the exponent and the first four of the mantissa, which number the rings."""
 
-_FIRST = (1023 + LOWEST) * RINGS
-_COUNT = (HIGHEST - LOWEST) * RINGS
+_FIRST_RING = (1023 + LOWEST) * RINGS
+_N_RINGS = (HIGHEST - LOWEST) * RINGS
 
 _COMPILED_FROM = 2**21
 """Pairs from which on loading the compiler pays."""
@@ -48,8 +48,8 @@ class Rings(NamedTuple):
 
 def ring_of(squared: FloatArray) -> IntArray:
     """The number of the ring that squared distances belong to."""
-    bits = np.ascontiguousarray(squared, dtype=np.float64).view(np.int64) >> _SHIFT
-    return np.asarray(np.clip(bits - _FIRST, 0, _COUNT - 1))
+    bits = np.ascontiguousarray(squared, dtype=np.float64).view(np.int64) >> _DROPPED_BITS
+    return np.asarray(np.clip(bits - _FIRST_RING, 0, _N_RINGS - 1))
 
 
 def make_rings(X: FloatArray, weight: FloatArray, sampled: IntArray) -> Rings:
@@ -59,7 +59,7 @@ def make_rings(X: FloatArray, weight: FloatArray, sampled: IntArray) -> Rings:
     """
     X = np.ascontiguousarray(X, dtype=np.float64)
     require_finite("rows", X, "rescale their columns", LARGEST)
-    total = np.zeros((2, len(sampled), _COUNT))
+    total = np.zeros((2, len(sampled), _N_RINGS))
     if len(X) * len(sampled) < _COMPILED_FROM:
         count, size = count_rings_reference, max(1, _BLOCK_PAIRS // len(X))
     else:
@@ -69,7 +69,7 @@ def make_rings(X: FloatArray, weight: FloatArray, sampled: IntArray) -> Rings:
     columns = np.ascontiguousarray(X.T)
 
     def one(part: slice) -> None:
-        count(columns, weight, sampled[part], _FIRST, total[0, part], total[1, part])
+        count(columns, weight, sampled[part], _FIRST_RING, total[0, part], total[1, part])
 
     for_each_block(one, [slice(i, min(i + size, len(sampled))) for i in range(0, len(sampled), size)])
     met = total[0].any(axis=0)
@@ -87,6 +87,9 @@ def count_rings_reference(
     w = np.broadcast_to(weight, s.shape).copy()
     w[np.arange(len(sampled)), sampled] = 0.0
     n_rings = mass.shape[1]
-    ring = np.clip((s.view(np.int64) >> _SHIFT) - first, 0, n_rings - 1) + n_rings * np.arange(len(sampled))[:, None]
+    ring = (
+        np.clip((s.view(np.int64) >> _DROPPED_BITS) - first, 0, n_rings - 1)
+        + n_rings * np.arange(len(sampled))[:, None]
+    )
     mass += np.bincount(ring.ravel(), w.ravel(), minlength=mass.size).reshape(mass.shape)
     squares += np.bincount(ring.ravel(), (w * s).ravel(), minlength=mass.size).reshape(mass.shape)

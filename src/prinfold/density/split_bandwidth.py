@@ -31,13 +31,13 @@ _TRIED_FACTORS = np.geomspace(0.4, 2.5, 11)
 _REFERENCE_FACTOR = 0.8
 """The bandwidth that others are compared with, in units of the usual one."""
 
-_TRUST = 0.5
+_LOG_STEP_SHARE = 0.5
 """Share of the way, on a log scale, that is gone from the usual bandwidth to the one at which halves agree best.
 
 That one is uncertain by a factor of 1.2 or more; the mean of both is nearer to the best than either."""
 
-_SPLITS = 2
-_STARTS = 300
+_N_SPLITS = 2
+_MOST_STARTS = 300
 """Ways to halve the rows, and rows of a half that are carried to its ridge."""
 
 _FARTHEST_BANDWIDTHS = 3.0
@@ -67,7 +67,7 @@ def split_bandwidth(
 
     best = _least_index(disagreement, len(_TRIED_FACTORS))
     # Where rows lie close to each other on the scale of the structure, ridges that pass through every row agree, too.
-    return float(usual * _TRIED_FACTORS[best] ** _TRUST) if best > 0 else usual
+    return float(usual * _TRIED_FACTORS[best] ** _LOG_STEP_SHARE) if best > 0 else usual
 
 
 def _least_index(loss: Callable[[int], float], n: int) -> int:
@@ -82,7 +82,7 @@ def _halves(rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> I
     """Random halves of the rows, the same whatever the order, place, turn or units of the rows."""
     centered = rows - np.average(rows, axis=0, weights=weight)
     ranked = np.lexsort((*rows.T, np.einsum("nd,nd->n", centered, centered)))
-    for _ in range(_SPLITS):
+    for _ in range(_N_SPLITS):
         drawn = ranked[rng.permutation(len(rows))]
         yield drawn[: len(rows) // 2], drawn[len(rows) // 2 :]
 
@@ -90,7 +90,7 @@ def _halves(rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> I
 def _ridge(rows: FloatArray, weight: FloatArray, dimension: int, bandwidth: float) -> FlowResult:
     """Points on the ridge of kernels on the rows, carried there from some of them."""
     flow = Flow(KernelDensity(rows, weight, bandwidth), dimension, max_iter=200, tol=1e-3)
-    found = flow(rows[evenly_by_radius(rows, weight, _STARTS)])
+    found = flow(rows[evenly_by_radius(rows, weight, _MOST_STARTS)])
     return found.only(found.status == Status.CONVERGED)
 
 

@@ -40,7 +40,7 @@ AUTO_STARTS, STRUCTURE_STARTS = ("isomap",), ("tsne",)
 """Embeddings to begin with by default, and where what lies across the surface is structure. For curves one that closes
 is among them."""
 
-_WIDEST = 1e6
+_LARGEST_ANNEALING = 1e6
 """Largest bandwidths at which annealing may begin: at much smaller ones all rows already have equal weight."""
 
 
@@ -167,7 +167,7 @@ class KMM(TrainedKernelManifold):
         "leave_one_out": flag,
         "stop": one_of(("auto", *kmm_training.STOPS)),
         "validation": Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number between 0 and 1"),
-        "annealing": nothing | real(1, maximum=_WIDEST),
+        "annealing": nothing | real(1, maximum=_LARGEST_ANNEALING),
         "solver": one_of(tuple(DESCENTS)),
     }
     parameters_: FloatArray

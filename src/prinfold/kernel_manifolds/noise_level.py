@@ -33,7 +33,7 @@ _LEAST_CLEAR_RATIO = 1.35
 """The same where no neighbourhood has as much: noise alone had up to 1.3. On noisy spirals, knots and rolls the longest
 neighbourhoods gave 0.6 to 1.8 times the true noise, where those of 72 rows gave 4 to 10 times."""
 
-_MOST_TIMES_MEDIAN = 20.0
+_MOST_MEDIANS = 20.0
 
 _BLOCK_NUMBERS = 2**21
 
@@ -71,7 +71,7 @@ def typical_mean(squared: FloatArray, weight: FloatArray) -> float:
     order = np.argsort(squared)
     before = np.cumsum(weight[order])
     median = squared[order[np.searchsorted(before, 0.5 * before[-1])]]
-    most = _MOST_TIMES_MEDIAN * median if median > 0 else inf
+    most = _MOST_MEDIANS * median if median > 0 else inf
     return float(weight @ np.minimum(squared, most)) / float(before[-1])
 
 

@@ -24,10 +24,10 @@ _GRID_POINTS = 129
 """Grid points, even in the log odds of αQ/D, from which the highest of several maxima is found."""
 
 _ALTERNATIONS = 10
-_BORROWED_ROWS = 5.0
+_PSEUDO_ROWS = 5.0
 """Weight, in rows, of the common noise in the estimate of a node with noise of its own (pseudo-rows)."""
 
-_EDGE = 1e-12
+_SHARE_MARGIN = 1e-12
 """Least distance of learned shares αQ/D from 0 and 1."""
 
 
@@ -120,7 +120,7 @@ class Learned:
         """The share αQ/D of the variance that lies along the surface, by its log odds."""
         before, after = (self._log_odds(along) for along in (old[0], new[0]))
         share = 1.0 / (1.0 + np.exp(-(before + factor * (after - before))))
-        along = np.clip(share, _EDGE, 1 - _EDGE) * self.n_columns / self.dimension
+        along = np.clip(share, _SHARE_MARGIN, 1 - _SHARE_MARGIN) * self.n_columns / self.dimension
         return _plain(along), _plain(self.across(along))
 
     def across(self, along: Precision) -> Precision:
@@ -128,7 +128,7 @@ class Learned:
         return _across(along, self.n_columns, self.dimension)
 
     def _log_odds(self, along: Precision) -> FloatArray:
-        share = np.clip(np.asarray(along) * self.dimension / self.n_columns, _EDGE, 1 - _EDGE)
+        share = np.clip(np.asarray(along) * self.dimension / self.n_columns, _SHARE_MARGIN, 1 - _SHARE_MARGIN)
         return np.asarray(np.log(share) - np.log1p(-share))
 
 
@@ -147,14 +147,14 @@ def share_neither(learned: Learned, moments: TangentMoments, tie: float, floor: 
     A node without rows has no estimate, and that of a node with a single row would shrink to zero. So a few pseudo-rows
     with the common noise are added to each.
     """
-    freedom, squares = _add_borrowed_rows(moments)
+    freedom, squares = _add_pseudo_rows(moments)
     ties = np.full(len(moments.mass), tie / len(moments.mass))
     return _joint(learned, *freedom, *squares, ties, floor)
 
 
 def share_noise(learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
     """α of each node's own and one β: the corrected cubic (34) and (33) in turn, each the best for the other."""
-    freedom, (tangential, normal) = _add_borrowed_rows(moments)
+    freedom, (tangential, normal) = _add_pseudo_rows(moments)
     n_values = float(sum(part.sum() for part in freedom))
     precision = float(np.mean(before))
     along: FloatArray = np.ones(len(moments.mass))
@@ -174,14 +174,14 @@ def _freedom(moments: TangentMoments) -> tuple[FloatArray, FloatArray]:
     return along, moments.mass * moments.n_columns - along
 
 
-def _add_borrowed_rows(moments: TangentMoments) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+def _add_pseudo_rows(moments: TangentMoments) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
     """Degrees of freedom and squares along and across, with the borrowed rows added."""
     freedom = _freedom(moments)
     squares = (moments.tangential, moments.square - moments.tangential)
     common = [
         square.sum() / max(count.sum(), np.finfo(float).tiny) for square, count in zip(squares, freedom, strict=True)
     ]
-    extra = (_BORROWED_ROWS * moments.rank, _BORROWED_ROWS * (moments.n_columns - moments.rank))
+    extra = (_PSEUDO_ROWS * moments.rank, _PSEUDO_ROWS * (moments.n_columns - moments.rank))
     counts = (freedom[0] + extra[0], freedom[1] + extra[1])
     return counts, (squares[0] + common[0] * extra[0], squares[1] + common[1] * extra[1])
 
@@ -207,7 +207,7 @@ def _joint(
     if not tie.any():
         S, B = _ratio(tangential, n_along, floor), _ratio(normal, n_across, floor)
         variance = (Q * S + (D - Q) * B) / D
-        along = np.clip(S / variance, _EDGE * D / Q, (1 - _EDGE) * D / Q)
+        along = np.clip(S / variance, _SHARE_MARGIN * D / Q, (1 - _SHARE_MARGIN) * D / Q)
         return Shape(1.0 / variance, along, learned.across(along))
 
     def objective(along: FloatArray) -> FloatArray:
@@ -258,7 +258,7 @@ def _maximize(
 
     Both in the log odds of αQ/D, in which maxima are at least about one wide.
     """
-    edge = np.log(1 / _EDGE)
+    edge = np.log(1 / _SHARE_MARGIN)
     odds = np.linspace(-edge, edge, _GRID_POINTS)
     largest = learned.n_columns / learned.dimension
     best = np.array([objective(np.asarray(largest / (1 + np.exp(-each)))) for each in odds]).argmax(axis=0)

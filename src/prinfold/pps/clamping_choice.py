@@ -37,31 +37,31 @@ from prinfold.rows.rows import Rows, dense
 from prinfold.validation.settings import integer
 
 _CLAMPINGS = (0.2, 0.35, 0.5, 0.7, 1.0)
-_LARGEST = 2.0
+_LARGEST_CLAMPING = 2.0
 """Candidates are these and one above 1, at most this; 0.1 was nowhere best on simulators."""
 
-_FACTORS = (0.1, 10**-0.5, 1.0, 10**0.5)
+_REGULARIZATION_FACTORS = (0.1, 10**-0.5, 1.0, 10**0.5)
 """Regularisations tried, relative to the user's."""
 
-_FROM_ZERO = (0.0, 1e-3, 1e-2, 1e-1)
+_REGULARIZATIONS_FROM_ZERO = (0.0, 1e-3, 1e-2, 1e-1)
 """Regularisations tried where the user's is 0."""
 
-_FOLDS = 5
+_N_FOLDS = 5
 _ROWS_PER_FOLD = 2
 _MOST_ROWS = 2000
 """Most different rows of a comparison; more would take long and tell little more about one number."""
 
-_TIE = 1.5
+_TIE_STANDARD_ERRORS = 1.5
 """Standard errors that a difference must exceed: with five folds chance alone exceeds one of them in a fifth of cases,
 one and a half in a tenth."""
 
-_EQUAL = 1e-9
+_EQUAL_RADIUS_SHARE = 1e-9
 """Relative difference of squared distances from the centre that may be rounding."""
 
-_MESH = 25
+_MESH_PER_AXIS = 25
 """Vertices along each axis of the mesh over which a surface's bending is integrated; six places in each triangle."""
 
-_ROUGHEST = 1e100
+_LARGEST_ROUGHNESS = 1e100
 """Stands for a roughness that is not a number: files hold finite ones only."""
 
 
@@ -246,7 +246,9 @@ def ties(errors: FloatArray, weights: FloatArray) -> BoolArray:
     mean = np.average(errors, axis=0, weights=weights)
     excess = errors - errors[:, [int(np.nanargmin(mean))]]
     with np.errstate(invalid="ignore"):  # candidates that cannot be compared are NaN
-        return np.asarray(np.average(excess, axis=0, weights=weights) <= _TIE * standard_error(excess, weights))
+        return np.asarray(
+            np.average(excess, axis=0, weights=weights) <= _TIE_STANDARD_ERRORS * standard_error(excess, weights)
+        )
 
 
 # ------------------------------------------------------------------------------------------------- candidates
@@ -254,15 +256,15 @@ def ties(errors: FloatArray, weights: FloatArray) -> BoolArray:
 
 def candidates(n_columns: int, dimension: int) -> FloatArray:
     """Clampings to compare: some below 1, 1 itself, and one above, halfway to the limit D/Q by ratio."""
-    return np.array([*_CLAMPINGS, min(float(np.sqrt(n_columns / dimension)), _LARGEST)])
+    return np.array([*_CLAMPINGS, min(float(np.sqrt(n_columns / dimension)), _LARGEST_CLAMPING)])
 
 
 def path(strength: float) -> tuple[FloatArray, int]:
     """Regularisations around the user's, and which of them that is."""
     if strength == 0:
-        return np.array(_FROM_ZERO), 0
-    own = _FACTORS.index(1.0)
-    return strength * np.array(_FACTORS), own
+        return np.array(_REGULARIZATIONS_FROM_ZERO), 0
+    own = _REGULARIZATION_FACTORS.index(1.0)
+    return strength * np.array(_REGULARIZATION_FACTORS), own
 
 
 def _strength_at(strengths: FloatArray, position: float) -> float:
@@ -301,7 +303,7 @@ def split(rows: Rows, rng: np.random.Generator) -> RowFolds:
     _, first, unit = np.unique(dense(rows.table[kept]), axis=0, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=int)
     rank[np.argsort(ring[first], kind="stable")] = np.arange(len(first))
-    n_folds = min(_FOLDS, len(first) // _ROWS_PER_FOLD)
+    n_folds = min(_N_FOLDS, len(first) // _ROWS_PER_FOLD)
     if n_folds < 2:
         raise InvalidDataError(
             Message(
@@ -319,7 +321,7 @@ def _rings(rows: Rows) -> IntArray:
     squared = np.concatenate([np.square(rows.block(part), dtype=np.float64).sum(axis=1) for part in rows.slices])
     order = np.argsort(squared, kind="stable")
     ring = np.empty(rows.n_rows, dtype=int)
-    ring[order] = np.cumsum(np.diff(squared[order], prepend=squared[order[0]]) > _EQUAL * squared.max())
+    ring[order] = np.cumsum(np.diff(squared[order], prepend=squared[order[0]]) > _EQUAL_RADIUS_SHARE * squared.max())
     return ring
 
 
@@ -392,6 +394,6 @@ def model_roughness(model: Any) -> float:
     if latent.dimension > 2:
         rough = float(bending(model._jacobian, latent.domain, latent.nodes).mean())
     else:
-        mesh = model.mesh(None if latent.dimension == 1 else _MESH)
+        mesh = model.mesh(None if latent.dimension == 1 else _MESH_PER_AXIS)
         rough = roughness(mesh, model._jacobian, latent.domain).total
-    return min(_ROUGHEST, rough)  # in this order it is the first of them where the other is not a number
+    return min(_LARGEST_ROUGHNESS, rough)  # in this order it is the first of them where the other is not a number

@@ -39,10 +39,10 @@ _PATIENCE = 10
 On halves of iris, glass and diabetes it fell for a step or two and rose higher afterwards, or fell for good."""
 
 _HALVINGS = 6
-_SLACK = 1e-13
+_ROUNDING_SHARE = 1e-13
 """Relative fall of the objective that is put down to rounding."""
 
-_GROWTH = 1.1
+_STRETCH_FACTOR = 1.1
 """Factor by which steps are stretched further after each that went well."""
 
 _CG_STEPS = 40
@@ -150,7 +150,7 @@ def _objective(model: PPSModel, state: PPSState) -> float:
 def _lowest(model: PPSModel, state: PPSState) -> float:
     """The objective of a state, less what rounding may take from it."""
     now = _objective(model, state)
-    return now - _SLACK * abs(now)
+    return now - _ROUNDING_SHARE * abs(now)
 
 
 def _after(model: PPSModel, rows: Rows, parameters: OrientedParameters, hint: Hint, stretch: float = 1.0) -> PPSState:
@@ -164,8 +164,8 @@ def _proposals(model: PPSModel, state: PPSState, relaxation: float) -> Iterator[
     noise, now = model.noise, state.parameters
     proposed = _scoring_step(model, state)
     if state.stretch > 1.0 and relaxation > 1.0:
-        yield now.extrapolate(proposed, state.stretch), min(_GROWTH * state.stretch, relaxation)
-    yield proposed, min(_GROWTH, relaxation)
+        yield now.extrapolate(proposed, state.stretch), min(_STRETCH_FACTOR * state.stretch, relaxation)
+    yield proposed, min(_STRETCH_FACTOR, relaxation)
     for halving in range(1, _HALVINGS):
         yield now.extrapolate(proposed, 0.5**halving), 1.0
     # With the noise as it is a short enough step uphill cannot fail; nor can, with the weights as they are, an M-step

@@ -204,11 +204,11 @@ class OrientedSums:
 
         ones = np.ones(len(loaded)) if weight is None else weight
         largest, log_sum = largest_weight(ones), np.empty(len(loaded))
-        sweep_turned(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *self._sweeping(), log_sum)
+        sweep_turned(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *self._sweep_sums(), log_sum)
         self.log_likelihood += float(ones @ (log_sum + (self.nodes.constant - np.log(len(self.nodes.centers)))))
         self.total += float(ones.sum())
 
-    def _sweeping(self) -> SweptOrientedNodes:
+    def _sweep_sums(self) -> SweptOrientedNodes:
         """The sums in the layout of compiled sweeps, zero at first."""
         if self.swept is None:
             loading = np.ascontiguousarray(np.swapaxes(self.nodes.loading, 1, 2))
@@ -218,7 +218,7 @@ class OrientedSums:
             self.swept = SweptOrientedNodes(loading, signs, np.zeros((K, C)), np.zeros(K), crossed)
         return self.swept
 
-    def _take_in(self) -> None:
+    def _add_sweep_sums(self) -> None:
         """Add the sums of compiled sweeps to the others."""
         if self.swept is None:
             return
@@ -230,7 +230,7 @@ class OrientedSums:
 
     def statistics(self) -> OrientedStatistics:
         """The sums so far, without the scale κ."""
-        self._take_in()
+        self._add_sweep_sums()
         moment, mass, square = self.products[:-2].T, self.products[-2], self.nodes.unit * self.products[-1]
         tangential, cross = self.tangential / self.nodes.scale**2, None
         if self.crossed is not None:

@@ -312,7 +312,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         fit = _RidgeProblem(self._make_flow(made, space.enter(rows.rows), space), made.bandwidth, space, rows)
         walk = partial(_run_flow, fit.flow, self._starts(fit))
         self._train_with_callbacks(table, partial(self._attributes, fit), walk)
-        self._judge_weightless_rows(table, rows)
+        self._set_weightless_status(table, rows)
         for words, category in [*self._warnings(), *self._place_root(table)]:
             warn_caller(words, category)
         return self
@@ -415,7 +415,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
             "_model": _LazyCoordinates(flow, kept, float(self.min_length), float(self.min_support)),
         }
 
-    def _judge_weightless_rows(self, table: FloatArray, rows: Unique) -> None:
+    def _set_weightless_status(self, table: FloatArray, rows: Unique) -> None:
         """Set the status of rows without weight, which had no part in the fit."""
         others = np.flatnonzero(rows.unique_index < 0)
         if len(others) and len(self.status_) == len(table):

@@ -43,7 +43,7 @@ mean shift takes them, and in fewer than half the steps; farther out, Newton's s
 _LEAST_CURVATURE = 0.05
 """Value of −h² λ⊥ below which the ridge is too flat for Newton's step."""
 
-_MOST_LEFT_SHARE = 0.9
+_MOST_REMAINING_SHARE = 0.9
 """Most of the way that a step of Newton's may leave; else the row goes back and on by mean shift alone."""
 
 _FALL_NATS = 1e-4
@@ -242,7 +242,7 @@ class RidgeWalk:
         here = self._evaluate_rows(rows)
         newton = self._newton[rows]
         overshot = ~newton & (here.log_density < self.log_density[rows] - _FALL_NATS)
-        worse = overshot | newton & ~(here.left < _MOST_LEFT_SHARE * self.left[rows])
+        worse = overshot | newton & ~(here.left < _MOST_REMAINING_SHARE * self.left[rows])
         if worse.any():
             back = rows[worse]
             self.points[back], self._plain[back] = self._before[back], True
@@ -253,7 +253,7 @@ class RidgeWalk:
         # Directions from neighbours are discontinuous in x, so that reversals of a step mean nothing there.
         reverse = np.einsum("ni,ni->n", here.step, self.points[rows] - self._before[rows]) < 0
         reverse &= self.flow.normal.own
-        stays = here.left > np.maximum(_MOST_LEFT_SHARE * self.left[rows], _ROUNDING_BANDWIDTHS)
+        stays = here.left > np.maximum(_MOST_REMAINING_SHARE * self.left[rows], _ROUNDING_BANDWIDTHS)
         self._share[rows[reverse & ~newton & stays]] *= 0.5
         np.maximum(self._share, _LEAST_STEP_SHARE, out=self._share)
         # The error of truncated sums may keep a row from coming nearer.
