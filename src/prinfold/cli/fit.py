@@ -31,7 +31,7 @@ from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.tables.sampling import LOOKED_AT, LOOKED_AT_CELLS, Draw, is_large
 from prinfold.cli.tables.writing import MODEL, check_target, sibling_file
-from prinfold.exceptions import quantity
+from prinfold.exceptions import quantity, rounded
 from prinfold.methods import METHODS
 from prinfold.validation.data_notes import groups_note
 
@@ -220,7 +220,7 @@ def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> l
     unit = {"raw": "", "standardize": " SD", "whiten": " SD"}[plan.scaling]
     lines = [("scaling", f"{surface.scaling}: {plan.why_scaling}")]
     if "explained" in found:
-        words = f"{found['distance']:.3g}{unit} to the surface ({found['spread']:.3g}{unit} to the mean)"
+        words = f"{rounded(found['distance'])}{unit} to the surface ({rounded(found['spread'])}{unit} to the mean)"
         share = f"{100 * found['explained']:.1f} % of the variance of these rows"
         lines += [("RMS distance", words), ("explained", share)]
     if "length" in found:

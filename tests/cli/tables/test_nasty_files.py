@@ -208,6 +208,19 @@ def test_a_sheet_of_a_workbook(tmp_path: Path) -> None:
         read_table(tmp_path / "book.xlsx", Reading(array="Other"))
 
 
+def test_a_sheet_of_notes_is_passed_over(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["Measured in 2024", "by Ann"])
+    sheet = book.create_sheet("Data")
+    for row in (["x", "y"], [0, 1.5], [0, 2.5]):
+        sheet.append(row)
+    book.save(tmp_path / "book.xlsx")
+    table = read_table(tmp_path / "book.xlsx")
+    np.testing.assert_array_equal(table.columns["y"], [1.5, 2.5])
+    assert table.notes == ("the table is sheet 'Data'; --array takes Sheet instead",)
+
+
 def test_a_large_text_file_is_turned_into_an_arrow_file_and_drawn_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
