@@ -154,7 +154,7 @@ class PassBar:
         left = seconds * (1.0 - share) / share
         words = f"pass {100 * share:.0f} %, {_in_words(left)} left"
         more = self._most - self._done - 1 if self._done >= 0 else 0
-        return f"{words}, all in {_in_words(left + more * seconds / share)}" if more > 0 else words
+        return f"{words}, at most {_in_words(left + more * seconds / share)} in all" if more > 0 else words
 
     def close(self) -> None:
         """Take the bar away."""
