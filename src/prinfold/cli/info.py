@@ -101,13 +101,14 @@ def _model(path: Path, surface: StoredSurface, console: Console) -> None:
     noise = getattr(model, "noise_variance_", None)
     if noise is not None and np.ndim(noise) == 0:
         found["noise"] = float(noise) ** 0.5
+    after = "" if surface.fitted.before is None else ", after scaling"
     lines = [
         ("model", f"{surface.kind} of {quantity(found['dimensions'], 'dimension')}"),
         ("columns", f"{surface.width}" + ("" if names is None else f": {join_names(names, 12)}")),
         ("scaling", surface.scaling),
         ("settings", ", ".join(f"{name}={value}" for name, value in changed.items()) or "the defaults"),
         ("missing cells", "allowed" if surface.takes_gaps else "not allowed"),
-        *([("noise", f"{found['noise']:.4g} (standard deviation, after scaling)")] if "noise" in found else []),
+        *([("noise", f"{rounded(found['noise'], 4)} (standard deviation{after})")] if "noise" in found else []),
         ("training", f"{quantity(found['iterations'], 'iteration')}. {model.stop_reason_.plain}"),
         ("size", f"{found['bytes'] / 1e6:.2f} MB"),
     ]
