@@ -38,6 +38,9 @@ from prinfold.validation.data_notes import groups_note
 _MOST_CLASSES = 20
 """Different words in a column of text up to which it may be a class of each row."""
 
+_MINUTES_FROM = 100.0
+"""Seconds from which on a time is told in minutes."""
+
 _MOST_GROUPED = 2000
 """Rows that are looked at for separate groups."""
 
@@ -228,10 +231,14 @@ def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> l
         lines.append(("course", f"{shape}, {found['length']:.4g}{unit} long; coordinates are lengths along it"))
     settings = [f"{name}={value}" for name, value in found["settings"].items() if name != "n_components"]
     lines += [("settings", ", ".join(settings))] if settings else []
-    lines.append(("time to fit", f"{found['seconds']:.1f} s, {quantity(found['iterations'], 'iteration')}"))
+    lines.append(("time to fit", f"{_time(found['seconds'])}, {quantity(found['iterations'], 'iteration')}"))
     # On a terminal the progress bar has said so.
     told = sys.stderr is not None and sys.stderr.isatty()
     return lines if told else [*lines, ("training", surface.model.stop_reason_.plain)]
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < _MINUTES_FROM else f"{seconds / 60:.0f} min"
 
 
 def _likely_label(table: FileTable, chosen: ChosenColumns) -> str | None:
