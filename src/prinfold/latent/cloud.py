@@ -236,7 +236,7 @@ def clip_mesh(region: Region, places: FloatArray, faces: IntArray) -> tuple[Floa
     faces = np.sort(faces, axis=1)
     within = inside[faces]
     kept, count = [faces[within.all(axis=1)]], within.sum(axis=1)
-    names = np.empty(0, dtype=np.int64)
+    names: IntArray = np.empty(0, dtype=np.int64)
     for k in range(1, faces.shape[1]):
         mixed = faces[count == k]
         if len(mixed) == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,15 +11,15 @@ from scipy.linalg import cho_factor, cho_solve
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import EmbeddedRows, distinct_rows, fit_to_domain, principal_coordinates
 from prinfold.basis_maps.bases import BoundBasis, GaussianBasis
-from prinfold.gtm.starts.unrolling import placements_against_short_cuts, unrolled_placements
+from prinfold.gtm.starts.unrolling import ALONG_PLANES, OTHERS, unrolled_placements
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows
 
 _USUAL = GaussianBasis((5, 5))
-"""The functions that 300 rows of a sheet have, by which its places are judged."""
+"""The functions that 300 rows of a sheet have, by which graphs are judged."""
 
 _FEWEST_ROWS, _FEW_ROWS = 100, 600
-"""Rows from which, and up to which, more graphs are tried. Of more rows the usual ones have lain flat."""
+"""Rows from which, and up to which, more graphs are tried. Of more rows the usual ones mostly lie flat."""
 
 _ROLLED = 0.8
 """Share of the squared error of places in the principal plane that unrolled ones leave, to be worth more graphs."""
@@ -44,23 +43,26 @@ class Placements:
 
     @cached_property
     def unrolled(self) -> list[EmbeddedRows]:
-        """Places by distances along the data, one set for each graph of neighbours; more graphs for short cuts."""
-        found = unrolled_placements(self.latent, *self.rows)
-        if self._short_cuts(found):
-            found += placements_against_short_cuts(self.latent, *self.rows)
-        return found
+        """Places by distances along the data, one set for each graph of neighbours; more graphs for short cuts.
 
-    def _short_cuts(self, found: Sequence[EmbeddedRows]) -> bool:
-        """Whether few rows of a sheet are better described by places of a graph with fewer neighbours than with more.
-
-        More neighbours make smoother distances, and are better by 5 to 900 % on sheets that no link cuts short.
+        More neighbours make smoother distances, and places from which rows are better predicted, on sheets that no link
+        cuts short. Where it is the other way round few rows are tried with neighbours along their local planes, and if
+        that pays with others.
         """
+        found = unrolled_placements(self.latent, *self.rows)
         few = len(self.rows[0]) >= _FEWEST_ROWS and self.table.n_rows <= _FEW_ROWS
         if not few or not is_open_rectangle(self.latent) or self.table.n_columns <= self.latent.dimension:
-            return False
-        basis = _USUAL.bind(self.latent)
-        fewer, more = (left_out_error(basis, each) for each in found)
-        return fewer < more and fewer < _ROLLED * left_out_error(basis, self.flat)
+            return found
+        fewer, more = (self._error(each) for each in found)
+        if fewer < more:
+            found += unrolled_placements(self.latent, *self.rows, ALONG_PLANES)
+            if min(map(self._error, found)) < _ROLLED * self._error(self.flat):
+                found += unrolled_placements(self.latent, *self.rows, OTHERS)
+        return found
+
+    def _error(self, placed: EmbeddedRows) -> float:
+        """Mean squared error of rows left out, with as many functions as 300 rows of a sheet have."""
+        return left_out_error(_USUAL.bind(self.latent), placed)
 
     @cached_property
     def flat(self) -> EmbeddedRows:

@@ -8,6 +8,7 @@ neighbours of rows that lie far apart along it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,28 +59,23 @@ class Graphs(NamedTuple):
     along: bool = False
 
 
-_AGAINST_SHORT_CUTS = Graphs((4, 5, 6), 0), Graphs((4, 5, 6), 0, along=True), Graphs((4, 5, 6), along=True)
+ALONG_PLANES = (Graphs((4, 5, 6), 0, along=True),)
+OTHERS = Graphs((4, 5, 6), 0), Graphs((4, 5, 6), along=True)
 """Of 300 rows of a swiss roll some of these have no short cut from arm to arm where the usual graphs do. Which of them
 it is changes from table to table."""
 
 
-def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) -> list[EmbeddedRows]:
-    """Latent coordinates of different rows X (n, D), by each of the usual graphs, fewest neighbours first."""
-    return _placements(latent, X, weight, (Graphs(_NEIGHBORS.get(latent.dimension, _NEIGHBORS_BEYOND)),))
-
-
-def placements_against_short_cuts(latent: LatentSpace, X: FloatArray, weight: FloatArray) -> list[EmbeddedRows]:
-    """The same by graphs of other rows and other numbers of neighbours, where the usual ones have short cuts."""
-    return _placements(latent, X, weight, _AGAINST_SHORT_CUTS)
-
-
-def _placements(
-    latent: LatentSpace, X: FloatArray, weight: FloatArray, several: tuple[Graphs, ...]
+def unrolled_placements(
+    latent: LatentSpace, X: FloatArray, weight: FloatArray, several: Sequence[Graphs] = ()
 ) -> list[EmbeddedRows]:
+    """Latent coordinates of different rows X (n, D), one set for each graph, fewest neighbours first.
+
+    Without graphs by the usual ones of the dimension.
+    """
     given = in_few_columns(X)
     marks = evenly_by_radius(given, weight, _LANDMARKS_ON_CURVES if latent.dimension == 1 else _LANDMARKS)
     found = []
-    for graphs in several:
+    for graphs in several or (Graphs(_NEIGHBORS.get(latent.dimension, _NEIGHBORS_BEYOND)),):
         Y = on_local_planes(given, latent.dimension, graphs.rounds)
         sizes = sorted({min(k, len(Y) - 1) for k in graphs.neighbors})
         near, far = neighbors_along(Y, sizes[-1], latent.dimension) if graphs.along else neighbors(Y, sizes[-1])
