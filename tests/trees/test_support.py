@@ -48,6 +48,7 @@ def test_branches_without_support_are_left_out_and_those_with_it_stay() -> None:
     assert sorted(pruned.graph_.degrees.tolist()) == [1, 1, 1, 3]
 
 
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.StructureWarning")
 def test_rows_are_drawn_five_times_where_trees_of_them_have_no_end_more(monkeypatch: pytest.MonkeyPatch) -> None:
     data = datasets.make_tree(300, 0.05, rng=0)
     plain = PrincipalTree(min_support=0.0).fit(data.X)
@@ -58,6 +59,7 @@ def test_rows_are_drawn_five_times_where_trees_of_them_have_no_end_more(monkeypa
     np.testing.assert_array_equal(model.graph_.points, plain.graph_.points)
     monkeypatch.setattr(PrincipalTree, "_fit_again", lambda *_: pytest.fail("rows were drawn anew"))
     PrincipalTree(min_support=0.0).fit(data.X)
+    PrincipalTree("ring").fit(data.X)  # has no ends
 
 
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.StructureWarning")

@@ -33,6 +33,7 @@ from prinfold.loops import Listeners, Outcome, run_fixed_point
 from prinfold.trees.diagnosis import FittedTree, doubt
 from prinfold.trees.noise import FirstTree, RowsInFrame, first_tree, keep_all, keep_components
 from prinfold.trees.shapes import (
+    NO_FORKS,
     TOPOLOGIES,
     TreeShape,
     branches_with_loop,
@@ -232,7 +233,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         forget(self)
         table, unique, offset, rows = centered_rows(self, X, sample_weight)
         inside, problem, state = self._grow(table, unique, offset, rows)
-        if self.min_support > 0:
+        if self.min_support > 0 and self.topology not in NO_FORKS:
             self._drop_weak_branches(unique, inside.span, problem, state)
             self._take_common_tree(unique, inside.span, problem)
         astray = self._place_root(table)

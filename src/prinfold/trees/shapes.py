@@ -197,6 +197,9 @@ TOPOLOGIES: dict[str, Callable[[TreeProblem, TreeState, float], Skeleton]] = {
 }
 """Shapes by name."""
 
+NO_FORKS = ("path", "ring")
+"""Shapes whose ends are given, so that rows drawn anew can tell of none."""
+
 
 # --------------------------------------------------------------------------------------------------- plumbing
 
