@@ -18,7 +18,6 @@ import scipy.sparse
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.base.starting_points import distinct_rows, principal_axes, principal_nodes
-from prinfold.devices.device import to_numpy
 from prinfold.devices.nearest_nodes import nearest_sums
 from prinfold.devices.softmax_sums import NodeLoading
 from prinfold.latent import LatentSpace
@@ -167,7 +166,7 @@ def _won_there(there: PlacedRows, codebook: FloatArray) -> _WonRows:
     nodes = NodeLoading(device.put(codebook.T), device.put(-0.5 * np.square(codebook).sum(axis=1)))
     with device.memory_named():
         found = nearest_sums(device.xp, there.table, there.weight, nodes)
-        mass, moment, score = (to_numpy(each).astype(np.float64).sum(axis=0) for each in found)
+        mass, moment, score = map(device.total, found)
     won = NodeWins(mass[:, None], np.ascontiguousarray(moment.T))
     return _WonRows(won, max(float(there.squares.sum()) - 2.0 * float(score), 0.0))
 
@@ -247,6 +246,10 @@ class SOMTrainer(Protocol):
     def settles(self) -> bool:
         """Whether epochs at the last width converge, so that training goes on until they do."""
 
+    @property
+    def in_passes(self) -> bool:
+        """Whether an epoch is a pass in which all rows are alike, as devices and blocks have them."""
+
     def epoch(self, problem: SOMProblem, rng: np.random.Generator) -> Callable[[SOMState], SOMState]:
         """The step of one epoch, a pass over all rows."""
 
@@ -256,6 +259,7 @@ class BatchTraining:
     """Every vector becomes the kernel mean of the rows that its neighbourhood has won (2.23)."""
 
     settles: bool = True
+    in_passes: bool = True
 
     def epoch(self, problem: SOMProblem, rng: np.random.Generator) -> Callable[[SOMState], SOMState]:
         def step(state: SOMState) -> SOMState:
@@ -273,6 +277,7 @@ class OnlineTraining:
     """Vectors move after every row. Rows come in random order, each in proportion to its weight."""
 
     settles: bool = False
+    in_passes: bool = False
 
     def epoch(self, problem: SOMProblem, rng: np.random.Generator) -> Callable[[SOMState], SOMState]:
         X, weight = sorted_rows(problem.rows)
