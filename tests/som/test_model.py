@@ -141,6 +141,23 @@ def test_compiled_steps_are_the_plain_ones(name):
     assert_allclose(fast, slow, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_won_in_compiled_code_are_those_of_the_definition(dtype, weighted, monkeypatch):
+    rng = np.random.default_rng(0)
+    table, codebook = (rng.normal(size=(150, 4)) + 5.0).astype(dtype), rng.normal(size=(37, 4))
+    weight = rng.integers(0, 3, 150).astype(float) if weighted else None
+    rows = as_rows(table, table.mean(axis=0, dtype=np.float64), weight)
+    plain, plain_error = model.assign(rows, codebook)
+    monkeypatch.setattr(model, "_COMPILE_FROM", 0)
+    won, error = model.assign(rows, codebook)
+    eps = float(np.finfo(dtype).eps)
+    assert_allclose(won.mass, plain.mass)
+    assert_allclose(won.sums, plain.sums, atol=2000 * eps)
+    assert error == pytest.approx(plain_error, rel=200 * eps)
+    assert won.mass.sum() == (150 if weight is None else weight.sum())
+
+
 @pytest.mark.parametrize("trainer", ["online", "batch"])
 @pytest.mark.parametrize("name", sorted(COMPILED_KINDS))
 def test_widths_whose_squares_are_nil_or_infinite_are_those_at_the_ends(name, trainer):

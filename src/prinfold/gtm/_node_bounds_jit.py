@@ -18,6 +18,9 @@ from prinfold.numerics._compiled import compiled, longest
 
 _BINS = 64
 
+_AT_ONCE = 64
+"""Rows whose products with all anchors are held at a time, in a core's cache."""
+
 
 def _bin_of(bound: float, lowest: float, width: float) -> int:
     """Bin 0 is all below ``lowest``, bin 1 begins there, and the last is all that holds more than may be lost.
@@ -69,22 +72,28 @@ def nearest_anchors(
     Anchors (A, q) are places along the axes of ``frame`` (D, q), beside which they hardly differ; without axes they
     have all columns. Products are in single precision and in a ``unit``: they only sort rows.
     """
-    rows, squares = np.empty(table.shape), np.empty(len(table))
-    for i in range(len(table)):
-        squares[i] = centered(table[i], offset, rows[i]) / unit / unit
-    along, (n_anchors, q) = np.dot(rows, frame) if frame.shape[1] else rows, anchors.shape
-    place, loading = np.ones((len(table), q + 1), np.float32), np.empty((n_anchors, q + 1), np.float32)
-    for i in range(len(table)):
-        for c in range(q):
-            place[i, c] = along[i, c] / unit
+    (n_anchors, q), D = anchors.shape, table.shape[1]
+    rows, along, squares = np.empty((_AT_ONCE, D)), np.empty((_AT_ONCE, q)), np.empty(_AT_ONCE)
+    place, closeness = np.ones((_AT_ONCE, q + 1), np.float32), np.empty((_AT_ONCE, n_anchors), np.float32)
+    loading = np.empty((n_anchors, q + 1), np.float32)
     for a in range(n_anchors):
         for c in range(q):
             loading[a, c] = anchors[a, c] / unit
         loading[a, q] = -0.5 * _square_of(anchors[a]) / unit / unit
-    closeness = np.dot(place, loading.T)
-    for i in range(len(table)):
-        label[i] = heaviest(closeness[i])
-        distance[i] = squares[i] - 2.0 * closeness[i, label[i]]
+    for begin in range(0, len(table), _AT_ONCE):
+        n = min(_AT_ONCE, len(table) - begin)
+        for i in range(n):
+            squares[i] = centered(table[begin + i], offset, rows[i]) / unit / unit
+        if frame.shape[1]:
+            np.dot(rows[:n], frame, along[:n])
+        places = along if frame.shape[1] else rows
+        for i in range(n):
+            for c in range(q):
+                place[i, c] = places[i, c] / unit
+        np.dot(place[:n], loading.T, closeness[:n])
+        for i in range(n):
+            label[begin + i] = heaviest(closeness[i])
+            distance[begin + i] = squares[i] - 2.0 * closeness[i, label[begin + i]]
 
 
 @compiled

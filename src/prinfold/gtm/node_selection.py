@@ -24,7 +24,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.node_bounds import ROUNDING, Balls, leading_axes, split_radii
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise
-from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block
+from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block, row_slices
 
 LOST = 1e-9
 """Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
@@ -327,7 +327,8 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
     # Single precision for what only sorts rows: these are the only arrays as long as the table.
     label, distance = np.empty(rows.n_rows, dtype=np.int32), np.empty(rows.n_rows, dtype=np.float32)
     find_nearest = (_nearest_compiled if fine else _nearest)(rows, anchors, frame)
-    for_each_block(lambda part: find_nearest(part, label[part], distance[part]), rows.slices)
+    parts = row_slices(rows.n_rows, _rows_at_once(rows.n_rows)) if fine and rows.plain else rows.slices
+    for_each_block(lambda part: find_nearest(part, label[part], distance[part]), parts)
     order = _sort_by_label(label, distance)
     starts = _cut(label[order])
     n_groups = len(starts) - 1
@@ -454,9 +455,12 @@ def _sort_by_label(label: IntArray, distance: FloatArray) -> IntArray:
 def _runs(starts: IntArray) -> list[slice]:
     """Groups that follow each other, about as many rows at a time as a block has; of very many rows, more."""
     n_rows = int(starts[-1])
-    at_once = np.clip(n_rows / _MOST_BATCHES, _ROWS_PER_BATCH, _MOST_BATCH_ROWS)
-    wanted = np.linspace(0, n_rows, max(1, int(np.ceil(n_rows / at_once))) + 1)
+    wanted = np.linspace(0, n_rows, max(1, -(-n_rows // _rows_at_once(n_rows))) + 1)
     return [slice(int(a), int(b)) for a, b in pairwise(np.unique(np.searchsorted(starts, wanted)))]
+
+
+def _rows_at_once(n_rows: int) -> int:
+    return int(np.clip(n_rows / _MOST_BATCHES, _ROWS_PER_BATCH, _MOST_BATCH_ROWS))
 
 
 def _cut(label: IntArray) -> IntArray:

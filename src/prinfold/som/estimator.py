@@ -114,8 +114,8 @@ class SOM(SOMVerbs):
         Seed of a random start and of the order of rows.
     device : str, default=None
         Where epochs of batch training are computed, by the name that torch has for it, such as ``"cuda"``; None is
-        the processor, which also takes small tables and missing cells. It needs the extra ``gpu``, and is not kept in
-        files.
+        the processor, which also takes small tables, missing cells and online training. It needs the extra ``gpu``,
+        and is not kept in files.
     {verbose}
 
     Attributes

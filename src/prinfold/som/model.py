@@ -30,6 +30,12 @@ from prinfold.som.schedules import Schedule
 _WORTH_SENDING = 2**20
 """Rows × nodes from which an epoch is faster on a device than it takes to get there and back."""
 
+_COMPILE_FROM = 2**24
+"""Rows × nodes from which compiled passes pay: loading the compiler takes as long as some epochs."""
+
+_NO_WEIGHTS = np.empty(0)
+"""Of rows that all count once."""
+
 _LAST_WIDTH = 0.5
 """Node spacings that a neighbourhood has in the end, as a standard deviation. Wider ones leave the map stiffer than the
 rows that nodes win ask for; with narrower ones the surface between nodes is a stair."""
@@ -79,12 +85,20 @@ class _Assignment:
         K, D = codebook.shape
         self.rows, self.shapes = rows, ((K, D if rows.gaps else 1), (K, D))
         self.search = NodeSearch(codebook, rows)
+        self.compiled = rows.plain and rows.n_rows * K >= _COMPILE_FROM
         self._begin()
 
     def _begin(self) -> None:
         self.won, self.error = NodeWins(*map(np.zeros, self.shapes)), 0.0
 
     def add(self, part: slice) -> None:
+        if self.compiled:
+            from prinfold.som._batch_jit import add_rows_won  # loads numba, which small jobs never need
+
+            weight = self.rows.block_weight(part)
+            given = self.rows.table[part], self.rows.offset, _NO_WEIGHTS if weight is None else weight
+            self.error += add_rows_won(*given, self.search.loading, *self.won)
+            return
         block, weight = self.rows.block(part), self.rows.block_weight(part)
         n, (mass, sums) = len(block), self.won
         w = np.ones(n) if weight is None else weight
@@ -125,6 +139,11 @@ class NodeSearch:
         self.total = self.half.sum(axis=0)
         self.gaps = rows.gaps
         self.room = np.empty((rows.block_rows, codebook.shape[0]), dtype=rows.table.dtype)
+
+    @cached_property
+    def loading(self) -> FloatArray:
+        """(K, D + 1) nodes and −½‖w_k‖², as compiled code reads them."""
+        return np.column_stack([self.columns.T, -self.total])
 
     def split(self, block: FloatArray) -> tuple[FloatArray | None, FloatArray]:
         """(n, D) mask of the cells that have values, None if all have, and the rows with 0 in missing cells."""
