@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.numerics._compiled import compiled, exp32, exp64, longest
+from prinfold.numerics._compiled import centered, compiled, exp32, exp64, longest
 
 
 def _weigh(row: FloatArray) -> float:
@@ -114,23 +114,6 @@ def _weigh_group(
 
 
 weigh_group = register_jitable(_weigh_group)
-
-
-def centered(row: FloatArray, offset: FloatArray, into: FloatArray) -> float:
-    """Write row − offset, and return the square of what was written."""
-    raise NotImplementedError
-
-
-@overload(centered, jit_options={"fastmath": {"reassoc", "contract"}})
-def _centered_row(row: Any, offset: Any, into: Any) -> Any:
-    def write(row: Any, offset: Any, into: Any) -> Any:
-        square = 0.0
-        for c in range(len(row)):
-            into[c] = row[c] - offset[c]
-            square += np.float64(into[c]) * np.float64(into[c])
-        return square
-
-    return write
 
 
 def _load_rows(table: FloatArray, chosen: IntArray, offset: FloatArray, loaded: FloatArray) -> None:

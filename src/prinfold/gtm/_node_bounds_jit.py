@@ -12,9 +12,7 @@ import numpy as np
 from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.gtm._e_step_jit import centered
-from prinfold.gtm._pieces_jit import heaviest
-from prinfold.numerics._compiled import compiled, longest
+from prinfold.numerics._compiled import centered, compiled, heaviest, longest
 
 _BINS = 64
 

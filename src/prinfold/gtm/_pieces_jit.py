@@ -14,24 +14,10 @@ from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.gtm._e_step_jit import gather, weigh_group
-from prinfold.numerics._compiled import compiled, exp64, longest
-
-_RUN = 32
-"""Weights that are compared together; few runs hold one that matters."""
-
-_LANES = 16
-"""Weights side by side of which the largest are kept."""
+from prinfold.numerics._compiled import RUN, any_from, compiled, exp64, heaviest, longest
 
 _FARTHEST = 58.0
 """Nats below a row's sum of weights; farther down weights are not told apart."""
-
-
-def _any_from(weight: FloatArray, least: float) -> bool:
-    """Whether one of some weights is so large; counted, which becomes vector instructions."""
-    found = 0
-    for each in weight:
-        found += int(each >= least)
-    return found > 0
 
 
 def _appended(found: IntArray, n: int, value: int) -> IntArray:
@@ -44,7 +30,7 @@ def _appended(found: IntArray, n: int, value: int) -> IntArray:
     return found
 
 
-any_from, appended = register_jitable(_any_from), register_jitable(_appended)
+appended = register_jitable(_appended)
 
 
 def _weighted(weight: FloatArray, values: FloatArray) -> float:
@@ -61,40 +47,6 @@ def _weighted_sum(weight: Any, values: Any) -> Any:
         return total
 
     return weighted
-
-
-def _largest(weight: FloatArray) -> float:
-    """The largest of some weights, in lanes side by side, which become vector instructions; no number is not larger."""
-    n_even = len(weight) - len(weight) % _LANES
-    lanes = np.full(_LANES, weight[0], weight.dtype)
-    for first in range(0, n_even, _LANES):
-        for lane in range(_LANES):
-            each = weight[first + lane]
-            lanes[lane] = max(lanes[lane], each)
-    largest: float = lanes[0]
-    for lane in range(1, _LANES):
-        largest = max(largest, lanes[lane])
-    for j in range(n_even, len(weight)):
-        largest = max(largest, weight[j])
-    return largest
-
-
-largest_of = register_jitable(_largest)
-
-
-def _heaviest(weight: FloatArray) -> int:
-    """Which of some weights is the largest, the first of several; looked for in one of few runs."""
-    largest = largest_of(weight)
-    for first in range(0, len(weight), _RUN):
-        last = min(first + _RUN, len(weight))
-        if any_from(weight[first:last], largest):
-            for j in range(first, last):
-                if weight[j] >= largest:
-                    return j
-    return 0
-
-
-heaviest = register_jitable(_heaviest)
 
 
 def _inner(row: FloatArray, point: FloatArray) -> float:
@@ -167,8 +119,8 @@ def cells_that_matter(
         for i in range(n):
             row, begin = weight[i], end
             enough = row.dtype.type(lowest * total[i])
-            for first in range(0, k, _RUN):
-                last = min(first + _RUN, k)
+            for first in range(0, k, RUN):
+                last = min(first + RUN, k)
                 if any_from(row[first:last], enough):
                     for j in range(first, last):
                         if row[j] >= least[nodes[j]] * total[i]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.gtm._e_step_jit import centered
-from prinfold.gtm._pieces_jit import heaviest
-from prinfold.numerics._compiled import compiled
+from prinfold.numerics._compiled import centered, compiled, heaviest
 
 _AT_ONCE = 64
 """Rows whose scores are held at a time, in a core's cache."""
