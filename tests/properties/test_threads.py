@@ -14,7 +14,7 @@ from tests.properties.cases import Case, cases, cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-_SMALL = {
+SMALL = {
     "prinfold.rows.rows._BLOCK_BYTES": 1,
     "prinfold.rows.rows._ENTRIES_PER_THREAD": 1,
     "prinfold.gtm.model.ROWS_PER_SUM": 1,
@@ -75,10 +75,10 @@ def assert_alike(case: Case, X: Any, counts: tuple[int, ...], settings: dict[str
 
 @cases(few={"GTM", "SOM"})
 def test_fits_and_verbs_are_the_same_on_any_number_of_threads(case):
-    assert_alike(case, cloud(330), (2, 3, 5), _SMALL)
+    assert_alike(case, cloud(330), (2, 3, 5), SMALL)
 
 
 @cases("density", few={"GTM"})
 @pytest.mark.parametrize("swept", [False, True], ids=["parts", "sweeps"])
 def test_planned_passes_are_the_same_on_any_number_of_threads(case, swept):
-    assert_alike(case, cloud(330), (2, 3, 5), {**_SMALL, **_PLANNED, **(_SWEPT if swept else {})})
+    assert_alike(case, cloud(330), (2, 3, 5), {**SMALL, **_PLANNED, **(_SWEPT if swept else {})})

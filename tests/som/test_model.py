@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
+from tests.properties.test_threads import SMALL, threads
 
 from prinfold import SOM
 from prinfold.exceptions import InvalidParameterError
@@ -156,6 +157,16 @@ def test_rows_won_in_compiled_code_are_those_of_the_definition(dtype, weighted, 
     assert_allclose(won.sums, plain.sums, atol=2000 * eps)
     assert error == pytest.approx(plain_error, rel=200 * eps)
     assert won.mass.sum() == (150 if weight is None else weight.sum())
+
+
+def test_compiled_passes_are_the_same_on_any_number_of_threads():
+    table, found = np.random.default_rng(0).normal(size=(600, 4)), []
+    for n in (1, 2, 5):
+        with threads(n, {**SMALL, "prinfold.som.model._COMPILE_FROM": 0}):
+            found.append(model.assign(as_rows(table, block_rows=64), table[:40]))
+    for won, error in found[1:]:
+        assert_array_equal(won.sums, found[0][0].sums)
+        assert error == found[0][1]
 
 
 @pytest.mark.parametrize("trainer", ["online", "batch"])
