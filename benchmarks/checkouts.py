@@ -36,19 +36,26 @@ def sheet(n, D, noise=0.1):
     return t @ A + 0.5 * t**2 @ B + noise * rng.normal(size=(n, D))
 
 small, middle, large = sheet(600, 10), sheet(3000, 20), sheet(20000, 20)
-t = rng.uniform(0, 2 * np.pi, 1000)
-circle = np.c_[np.cos(t), np.sin(t)] + 0.1 * rng.normal(size=(1000, 2))
+
+def noisy_circle(n):
+    t = rng.uniform(0, 2 * np.pi, n)
+    return np.c_[np.cos(t), np.sin(t)] + 0.1 * rng.normal(size=(n, 2))
+
+circle, ring = noisy_circle(1000), noisy_circle(10000)
 fixed = dict(init="pca", tol=0)
 fits = {
     "GTM 600 x 10": lambda: GTM(nodes=15, basis=5, max_iter=40, **fixed).fit(small),
     "GTM 3000 x 20": lambda: GTM(nodes=20, basis=7, max_iter=30, **fixed).fit(middle),
     "GTM 20000 x 20": lambda: GTM(nodes=30, basis=10, max_iter=15, **fixed).fit(large),
     "GTM transform 20000 x 20": lambda: fitted.transform(large),
+    "GTM score_samples 20000 x 20": lambda: fitted.score_samples(large),
     "PPS 600 x 10": lambda: PPS(nodes=12, basis=4, max_iter=20, tol=0, **PPS_START).fit(small),
+    "PPS 3000 x 20": lambda: PPS(nodes=15, basis=5, max_iter=20, tol=0, **PPS_START).fit(middle),
     "SOM 3000 x 20": lambda: SOM(nodes=20, max_iter=20, **SOM_START).fit(middle),
     "UKR 600 x 10": lambda: UKR(init="pca", max_iter=30, tol=0, **UKR_STOP).fit(small),
     "KMM 600 x 10": lambda: KMM(init="pca", max_iter=20, tol=0).fit(small),
     "DensityRidge 1000 x 2": lambda: DensityRidge(bandwidth=0.2, **RIDGE).fit(circle),
+    "DensityRidge 10000 x 2": lambda: DensityRidge(bandwidth=0.1, **RIDGE).fit(ring),
     "PrincipalCurve 600 x 10": lambda: PrincipalCurve(max_iter=10, tol=0).fit(small),
 }
 has = lambda cls: cls().get_params()

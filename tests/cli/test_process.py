@@ -91,3 +91,22 @@ def test_a_link_that_leads_in_a_circle_is_named(folder: Path) -> None:
     done = run(folder, "info", "one.csv")
     assert done.returncode == 1
     assert "one.csv is a link to other.csv, which leads to no file; correct the link" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locales of POSIX")
+def test_a_locale_without_our_letters_is_no_error(table: Path) -> None:
+    plain = {name: value for name, value in ENVIRONMENT.items() if not name.startswith(("LC_", "LANG", "PYTHONIO"))}
+    poor = plain | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii:strict"}
+    command = [sys.executable, "-m", "prinfold", "info", table.name]
+    done = subprocess.run(command, cwd=table.parent, env=poor, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\xd7" in done.stdout, "rows × columns"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.csv")
+    for command in ("info", "fit"):
+        done = run(folder, command, "pipe.csv")
+        assert done.returncode == 1
+        assert "pipe.csv is a pipe or a device, and tables are read more than once" in done.stderr

@@ -15,7 +15,17 @@ from tests.ordeal.hunt import DRAWS, STRATEGIES, Hunt, methods_of, single_change
 from tests.ordeal.tally import add_line, package_digest, sum_lines
 from tests.ordeal.worker import Worker
 
-SHARES = {"table": 25, "settings": 8, "verb": 30, "function": 10, "file": 250, "page": 1, "full disk": 1, "kill": 1}
+SHARES = {
+    "table": 25,
+    "settings": 8,
+    "verb": 30,
+    "function": 10,
+    "file": 250,
+    "checkpoint": 10,
+    "page": 1,
+    "full disk": 1,
+    "kill": 1,
+}
 """Cases of each kind that a method has in a round."""
 
 NOUNS = {
@@ -23,6 +33,7 @@ NOUNS = {
     "verb": "calls of verbs",
     "function": "calls of functions",
     "file": "files",
+    "checkpoint": "checkpoints",
     "page": "pages",
     "full disk": "full disks",
     "kill": "kills",

@@ -54,8 +54,8 @@ def fault(case: dict[str, Any], outcome: Outcome) -> tuple[str, ...]:
 
     A model of wrong parts goes wrong wherever these are used first, which says little; the fault is to load it.
     """
-    if case["kind"] == "file" and case["edits"][0][0] in MEMBERS:
-        return ("consistent but wrong file", case["method"])
+    if case["kind"] in {"file", "checkpoint"} and case["edits"][0][0] in MEMBERS:
+        return (f"consistent but wrong {case['kind']}", case["method"])
     error = outcome.detail.partition(":")[0] if outcome.verdict == "raw error" else ""
     return (outcome.verdict, error, outcome.place or f"{case['kind']} {case['method']}")
 

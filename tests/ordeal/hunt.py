@@ -42,6 +42,11 @@ STRATEGIES: dict[str, Callable[[Method], dict[str, st.SearchStrategy[Any]]]] = {
     "verb": lambda method: {"variant": _variants(method), "call": calls(method.cls, tables.recipes())},
     "function": lambda method: {"call": function_calls()},
     "file": lambda method: {"variant": _variants(method), "edits": model_files.alterations(), "verbs": _verbs(method)},
+    "checkpoint": lambda method: {
+        "variant": _variants(method),
+        "edits": model_files.alterations(),
+        "verbs": _verbs(method),
+    },
     "page": lambda method: {
         "what": st.sampled_from(["explore", "report"]),
         "text": st.sampled_from(list(TEXTS)),
@@ -58,17 +63,22 @@ def _drawn_verbs(method: Method, rng: Random) -> list[str]:
     return rng.sample(verbs, min(len(verbs), rng.randint(1, 2)))
 
 
+def _draw_file(method: Method, rng: Random) -> dict[str, Any]:
+    return {
+        "variant": rng.choice(variants_of(method.name)),
+        "edits": model_files.draw_alterations(rng),
+        "verbs": _drawn_verbs(method, rng),
+    }
+
+
 DRAWS: dict[str, Callable[[Method, Random], dict[str, Any]]] = {
     "table": lambda method, rng: {
         "variant": rng.choice(variants_of(method.name)),
         "table": tables.draw_recipe(rng),
         "verbs": _drawn_verbs(method, rng),
     },
-    "file": lambda method, rng: {
-        "variant": rng.choice(variants_of(method.name)),
-        "edits": model_files.draw_alterations(rng),
-        "verbs": _drawn_verbs(method, rng),
-    },
+    "file": _draw_file,
+    "checkpoint": _draw_file,
 }
 """Kinds of which thousands are tried: drawn without hypothesis, which takes longer over a case than the case itself."""
 
@@ -83,7 +93,11 @@ def _simpler_files(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from (case | {"edits": [edit]} for edit in case["edits"] if len(case["edits"]) > 1)
 
 
-SIMPLER: dict[str, Callable[[Any], Iterator[Any]]] = {"table": _simpler_tables, "file": _simpler_files}
+SIMPLER: dict[str, Callable[[Any], Iterator[Any]]] = {
+    "table": _simpler_tables,
+    "file": _simpler_files,
+    "checkpoint": _simpler_files,
+}
 """Cases one step nearer to a plain one."""
 
 _LONG = {"hang", "out of memory"}
@@ -92,6 +106,8 @@ _LONG = {"hang", "out of memory"}
 
 def methods_of(kind: str) -> list[Method]:
     """Methods of the register for which there are cases of a kind."""
+    if kind == "checkpoint":
+        return [each for each in METHODS.values() if len(variants_of(each.name)) > 1 and each.is_manifold]
     return [each for each in METHODS.values() if each.is_manifold or kind not in {"page", "full disk", "kill"}]
 
 

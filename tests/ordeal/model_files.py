@@ -1,4 +1,4 @@
-"""Altered model files: bytes that are flipped or lost, and files that are consistent but wrong."""
+"""Altered model files and checkpoints: bytes that are flipped or lost, and files that are consistent but wrong."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from safetensors.numpy import load as unpack
 from safetensors.numpy import save as pack
 
 from prinfold import files
+from prinfold.files.container import to_container
 
 Edit = Callable[[bytes, int, int], bytes]
 
@@ -44,11 +45,18 @@ BYTES: dict[str, Edit] = {
 class Content:
     """A model file taken apart: its JSON and its arrays."""
 
+    key = "prinfold"
+
     def __init__(self, data: bytes) -> None:
         length = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + length])
-        self.body = json.loads(header["__metadata__"]["prinfold"])
+        self.body = json.loads(header["__metadata__"][self.key])
         self.arrays = unpack(data)
+
+    @property
+    def changed(self) -> Any:
+        """The part of the JSON of which fields are changed."""
+        return self.body["model"]
 
     def packed(self) -> bytes:
         """The file again, with the digest of what it holds now."""
@@ -69,9 +77,25 @@ class Content:
 
     def change_field(self, place: int, change: Callable[[Any, Any], None]) -> None:
         """Change one of all the fields of the JSON, however deep; ``change`` has what holds it, and its key."""
-        fields = list(_fields(self.body["model"]))
+        fields = list(_fields(self.changed))
         if fields:
             change(*fields[place % len(fields)])
+
+
+class CheckpointContent(Content):
+    """A checkpoint taken apart."""
+
+    key = "prinfold checkpoint"
+
+    @property
+    def changed(self) -> Any:
+        """All that a checkpoint holds."""
+        return self.body
+
+    def packed(self) -> bytes:
+        """The file again, with the digest of what it holds now."""
+        arrays = {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}
+        return to_container(self.key, self.body, arrays)
 
 
 def _fields(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -128,7 +152,7 @@ def _put(content: Content, place: int, detail: int) -> None:
 
 
 def _swap(content: Content, place: int, detail: int) -> None:
-    fields = list(_fields(content.body["model"]))
+    fields = list(_fields(content.changed))
     (a, i), (b, j) = fields[place % len(fields)], fields[(place + 1 + detail) % len(fields)]
     a[i], b[j] = copy.deepcopy(b[j]), copy.deepcopy(a[i])
 
@@ -169,9 +193,9 @@ def draw_alterations(rng: Random) -> list[list[Any]]:
     return [[rng.choice(names), rng.randint(0, 2**20), rng.randint(0, 40)] for _ in range(rng.randint(1, 2))]
 
 
-def altered(data: bytes, edits: list[list[Any]]) -> bytes:
-    """The bytes of a model file after the changes."""
-    content = Content(data) if edits[0][0] in MEMBERS else None
+def altered(data: bytes, edits: list[list[Any]], kind: type[Content] = Content) -> bytes:
+    """The bytes of a file after the changes."""
+    content = kind(data) if edits[0][0] in MEMBERS else None
     for name, place, detail in edits:
         if content is None:
             data = BYTES[name](data, place, detail) or b"\0"

@@ -16,6 +16,8 @@ import pyarrow as pa
 import scipy.sparse
 from hypothesis import strategies as st
 
+from prinfold import Blocks
+
 Table = Any
 
 
@@ -101,6 +103,11 @@ NAMES: dict[str, Callable[[int], list[Any]]] = {
     "empty": lambda D: ["", *(f"x{j}" for j in range(1, D))],
     "mixed": lambda D: [j if j % 2 else f"x{j}" for j in range(D)],
     "tuples": lambda D: [("x", j) for j in range(D)],
+    "gaps": lambda D: [np.nan, None, pd.NaT, *range(3, D)][:D],
+    "days": lambda D: [dt.date(2020, 1, 1) + dt.timedelta(j) for j in range(D)],
+    "bytes": lambda D: [b"x%d" % j for j in range(D)],
+    "long": lambda D: [f"x{j}\n" * 3000 for j in range(D)],
+    "huge numbers": lambda D: [2**70 + j for j in range(D)],
 }
 """Names of columns."""
 
@@ -221,8 +228,72 @@ CONTAINERS: dict[str, Callable[[Table, list[Any]], Any]] = {
     "coo": lambda X, names: scipy.sparse.coo_matrix(X),
     "dok": lambda X, names: scipy.sparse.dok_matrix(X),
     "csc integers": lambda X, names: scipy.sparse.csc_array(_whole(X).astype(np.int64)),
+    "csr, wide indices": lambda X, names: _with_wide_indices(scipy.sparse.csr_array(X)),
+    "csr, unsorted": lambda X, names: scipy.sparse.csr_array(X[:, ::-1])[:, ::-1],
+    "csr of bools": lambda X, names: scipy.sparse.csr_array(X > 0),
+    "csr of complex numbers": lambda X, names: scipy.sparse.csr_array(X + 1j),
+    "coo, cells twice": lambda X, names: _cells_twice(X),
+    "coo, a vector": lambda X, names: scipy.sparse.coo_array(X[0]),
+    "bsr": lambda X, names: scipy.sparse.bsr_array(X),
+    "dia": lambda X, names: scipy.sparse.dia_array(X),
+    "lil": lambda X, names: scipy.sparse.lil_array(X),
+    "matrix": lambda X, names: np.asmatrix(X),
+    "records": lambda X, names: np.rec.fromarrays(list(X.T)),
+    "durations": lambda X, names: _whole(X).astype("timedelta64[D]"),
+    "voids": lambda X, names: np.zeros(X.shape, dtype="V8"),
+    "masked in places": lambda X, names: np.ma.masked_greater(X, 0.5),
+    "wholly masked": lambda X, names: np.ma.masked_all_like(X),
+    "masked integers": lambda X, names: np.ma.masked_greater(_whole(X).astype(int), 3),
+    "repeated by strides": lambda X, names: np.broadcast_to(X[:1], X.shape),
+    "range": lambda X, names: range(len(X)),
+    "text alone": lambda X, names: "table.csv",
+    "list of arrays": lambda X, names: list(X),
+    "list of None": lambda X, names: [None] * len(X),
+    "pandas levels": lambda X, names: pd.DataFrame(X, columns=pd.MultiIndex.from_tuples([("x", j) for j in names])),
+    "pandas index twice": lambda X, names: _frame(X, names).set_axis([0] * len(X)),
+    "pandas without rows": lambda X, names: _frame(X, names).iloc[:0],
+    "pandas without columns": lambda X, names: _frame(X, names).iloc[:, :0],
+    "pandas objects": lambda X, names: _frame(X.astype(object), names),
+    "pandas NA": _typed(lambda x: pd.Series([pd.NA, *x[1:]], dtype=object)),
+    "pandas Float64 with NA": _typed(lambda x: pd.array([None, *x[1:]], dtype="Float64")),
+    "pandas ordered categories": _typed(lambda x: pd.Categorical([0] * len(x), categories=[1, 0], ordered=True)),
+    "pandas empty categories": _typed(lambda x: pd.Categorical([None] * len(x))),
+    "pandas sparse integers": _typed(lambda x: pd.arrays.SparseArray(np.arange(len(x)) % 2)),
+    "pandas arrow decimals": _typed(lambda x: pd.array([Decimal(1)] * len(x), dtype=pd.ArrowDtype(pa.decimal128(9)))),
+    "pandas arrow nulls": _typed(lambda x: pd.array([None] * len(x), dtype=pd.ArrowDtype(pa.null()))),
+    "pandas surrogates": _typed(lambda x: ["\ud800"] * len(x)),
+    "polars words": lambda X, names: pl.DataFrame({"x": pl.Series(["a"] * len(X), dtype=pl.Categorical), "y": X[:, 0]}),
+    "polars spans": lambda X, names: pl.DataFrame({"x": [dt.timedelta(1)] * len(X), "y": X[:, 0]}),
+    "polars wide integers": lambda X, names: pl.DataFrame({"x": pl.Series([2**100] * len(X), dtype=pl.Int128)}),
+    "polars objects": lambda X, names: pl.DataFrame({"x": pl.Series([{1}] * len(X), dtype=pl.Object), "y": X[:, 0]}),
+    "polars arrays": lambda X, names: pl.DataFrame({"x": pl.Series([[1.0]] * len(X), dtype=pl.Array(pl.Float64, 1))}),
+    "polars bools": lambda X, names: pl.DataFrame({"x": X[:, 0] > 0, "y": X[:, 0]}),
+    "arrow one name": lambda X, names: pa.table(list(X.T), names=["x"] * X.shape[1]),
+    "arrow words": lambda X, names: pa.table({"x": pa.array(["a"] * len(X)).dictionary_encode(), "y": X[:, 0]}),
+    "arrow without chunks": lambda X, names: pa.table({"x": pa.chunked_array([], pa.float64())}),
+    "blocks": lambda X, names: Blocks([X[:3], X[3:]]),
+    "blocks of frames": lambda X, names: Blocks(_frame(X, names), rows=3),
+    "blocks that end": lambda X, names: Blocks(_in_turn([X[:3], X[3:]], [X[:3]])),
+    "blocks that turn": lambda X, names: Blocks(_in_turn([X], [X * 1e200])),
+    "blocks that lose cells": lambda X, names: Blocks(_in_turn([X], [np.full_like(X, np.nan)])),
 }
 """What the numbers come in."""
+
+
+def _with_wide_indices(X: Any) -> Any:
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+def _cells_twice(X: Table) -> Any:
+    rows, columns = np.indices(X.shape).reshape(2, -1).repeat(2, axis=1)
+    return scipy.sparse.coo_array((X.ravel().repeat(2), (rows, columns)), shape=X.shape)
+
+
+def _in_turn(*passes: list[Table]) -> Callable[[], Iterator[Table]]:
+    """A source that gives something else each time that it is read; the last of all from then on."""
+    left = [*passes]
+    return lambda: iter(left.pop(0) if len(left) > 1 else left[0])
 
 
 def _locked(X: Table) -> Table:
@@ -256,6 +327,20 @@ WEIGHTS: dict[str, Callable[[int], Any]] = {
     "too few": lambda n: np.ones(n - 1),
     "scalar": lambda n: 2.0,
     "column": lambda n: np.ones((n, 1)),
+    "complex": lambda n: np.ones(n, dtype=complex),
+    "days": lambda n: np.arange(n).astype("datetime64[D]"),
+    "objects": lambda n: np.array([None, *range(1, n)], dtype=object),
+    "10**400": lambda n: [10**400] * n,
+    "bools": lambda n: np.arange(n) % 2 == 0,
+    "series": lambda n: pd.Series(np.ones(n), index=range(n, 0, -1)),
+    "series with NA": lambda n: pd.Series([None, *range(1, n)], dtype="Int64"),
+    "polars": lambda n: pl.Series(np.ones(n)),
+    "polars wide integers": lambda n: pl.Series([2**70] * n, dtype=pl.Int128),
+    "masked": lambda n: np.ma.masked_less(np.arange(n, dtype=float), 2),
+    "sparse": lambda n: scipy.sparse.csr_array(np.ones((1, n))),
+    "frame": lambda n: pd.DataFrame({"w": np.ones(n)}),
+    "dictionary": lambda n: {0: 1.0},
+    "iterator": lambda n: iter([1.0] * n),
 }
 """Sample weights."""
 
@@ -270,6 +355,24 @@ TARGETS: dict[str, Callable[[int], Any]] = {
     "objects": lambda n: np.array([None, *range(n - 1)], dtype=object),
     "none": lambda n: None,
     "too few": lambda n: np.arange(n - 1) % 2,
+    "infinity": lambda n: np.r_[np.inf, np.arange(n - 1) % 2],
+    "complex": lambda n: np.arange(n) % 2 + 1j,
+    "days": lambda n: (np.arange(n) % 2).astype("datetime64[D]"),
+    "bools": lambda n: np.arange(n) % 2 == 0,
+    "bytes": lambda n: np.array([b"a", b"b"] * n)[:n],
+    "surrogates": lambda n: np.array(["\ud800", "b"] * n, dtype=object)[:n],
+    "two columns": lambda n: np.arange(2 * n).reshape(n, 2) % 2,
+    "column": lambda n: np.arange(n)[:, None] % 2,
+    "categories": lambda n: pd.Series(pd.Categorical((["a", "b"] * n)[:n])),
+    "series with NA": lambda n: pd.Series([None, *(i % 2 for i in range(1, n))], dtype="Int64"),
+    "polars": lambda n: pl.Series([i % 2 for i in range(n)]),
+    "polars wide integers": lambda n: pl.Series([2**70 + i % 2 for i in range(n)], dtype=pl.Int128),
+    "masked": lambda n: np.ma.masked_less(np.arange(n) % 2, 1),
+    "sparse": lambda n: scipy.sparse.csr_array((np.arange(n) % 2)[None]),
+    "10**400": lambda n: [10**400, 1] * (n // 2),
+    "lists": lambda n: [[i % 2] * (1 + i % 2) for i in range(n)],
+    "dictionary": lambda n: {0: 1},
+    "scalar": lambda n: 1.0,
 }
 """Classes or numbers to predict, for methods that need them."""
 

@@ -21,7 +21,7 @@ from tests.ordeal.worker import Worker
 
 # (cases for each method, methods); `make ordeal` has them all.
 QUICK = {"table": (2, 99), "settings": (3, 99), "verb": (4, 99), "function": (4, 99), "file": (4, 99)}
-QUICK |= {"page": (2, 2), "full disk": (3, 3), "kill": (3, 3)}
+QUICK |= {"checkpoint": (4, 6), "page": (2, 2), "full disk": (3, 3), "kill": (3, 3)}
 
 
 @pytest.fixture(scope="module")

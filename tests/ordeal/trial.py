@@ -27,7 +27,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
 import prinfold
-from prinfold import explore, load, report, save
+from prinfold import Checkpoint, explore, load, report, save
 from prinfold.exceptions import PrinfoldError
 from prinfold.files import storable
 from tests.ordeal import model_files, tables
@@ -278,6 +278,43 @@ def try_file(case: dict[str, Any], cls: Any, folder: Path) -> None:
             raise Wrong("accepted", "a damaged file was read as another model", "files/__init__.py: load")
 
 
+class _Keeper(Checkpoint):
+    """A checkpoint that keeps what the file held after the second iteration."""
+
+    held = b""
+
+    def on_fit_task_end(self, estimator: Any, context: Any, **told: Any) -> bool:
+        path = Path(self.path)
+        if context.task_id == 1 and path.exists():
+            self.held = path.read_bytes()
+        return False
+
+
+@cache
+def _begun(cls: Any, variant: str, folder: Path) -> bytes:
+    """The checkpoint of a fit that was left in the middle."""
+    (folder / "begun").unlink(missing_ok=True)
+    keeper = _Keeper(folder / "begun", every=0)
+    _fit(_seeded(cls, variant).set_callbacks(keeper), tables.build(tables.PLAIN))
+    return keeper.held or (folder / "begun").read_bytes()
+
+
+def _seeded(cls: Any, variant: str) -> Any:
+    """A method that begins a second time as it did before."""
+    model = _short_of(cls, variant)
+    return model.set_params(random_state=0) if "random_state" in model.get_params(deep=False) else model
+
+
+def try_checkpoint(case: dict[str, Any], cls: Any, folder: Path) -> None:
+    whole, given = _begun(cls, case["variant"], folder), tables.build(tables.PLAIN)
+    path = folder / "altered.checkpoint"
+    path.write_bytes(data := model_files.altered(whole, case["edits"], model_files.CheckpointContent))
+    if data == whole:
+        raise Wrong("void", "nothing was changed")
+    model = _fit(_seeded(cls, case["variant"]).set_callbacks(Checkpoint(path)), given)
+    _exercise(model, given, case["verbs"])
+
+
 # --------------------------------------------------------------------------------------------------------------- pages
 
 TEXTS = {
@@ -413,6 +450,7 @@ KINDS: dict[str, Callable[[dict[str, Any], Any, Path], None]] = {
     "verb": try_verb,
     "function": try_function,
     "file": try_file,
+    "checkpoint": try_checkpoint,
     "page": try_page,
     "full disk": try_full_disk,
     "kill": try_kill,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.utils import get_tags
 
 from prinfold import DensityRidge
 from prinfold.methods import METHODS
 from prinfold.rows import rows
-from tests.properties.cases import Case, cases, cloud, fitted
+from tests.properties.cases import CASES, Case, cases, cloud, fitted
 from tests.properties.stored_answers import answers, distance, stored
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -60,6 +61,44 @@ def test_single_precision_computes_what_double_does_within_the_stated_bound(case
         wanted = getattr(wide, verb)(double)
         bound = CHOICES.get(case.name, IN_SINGLE_PRECISION) * spread(wanted)
         assert_allclose(getattr(narrow, verb)(single), wanted, rtol=0, atol=bound, equal_nan=False, err_msg=verb)
+
+
+# ------------------------------------------------------------------------- methods that are no principal manifolds
+
+OTHERS = sorted(set(METHODS) - {case.name.partition("-")[0] for case in CASES})
+
+SCORES = ("transform", "predict_proba", "score_samples", "decision_function", "distances", "memberships")
+"""Verbs of classifiers, monitors and the like, with a number for each row."""
+
+
+def scores_of(name: str, X: np.ndarray) -> dict[str, np.ndarray]:
+    """What a method says of the rows that it is fitted to; where it needs targets, of one column."""
+    model = METHODS[name].cls()
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    given = {"y": (X[:, 0] > np.median(X[:, 0])).astype(int)} if get_tags(model).target_tags.required else {}
+    model.fit(X, **given)
+    found = {verb: getattr(model, verb)(X) for verb in SCORES if hasattr(model, verb)}
+    return {verb: np.asarray(answer) for verb, answer in found.items() if not isinstance(answer, list)}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name == "KernelDensityClassifier" else pytest.param(name, marks=pytest.mark.full) for name in OTHERS],
+)
+def test_other_methods_stand_still_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    single = cloud().astype(np.float32)
+    X = single.astype(np.float64)
+    wanted, again, narrow = scores_of(name, X), scores_of(name, X), scores_of(name, single)
+    cut = rows.row_slices
+    monkeypatch.setattr(rows, "row_slices", lambda n_rows, size: cut(n_rows, 7))
+    in_blocks = scores_of(name, X)
+    assert wanted
+    for verb, answer in wanted.items():
+        width = float(np.ptp(answer)) or 1.0
+        assert_array_equal(again[verb], answer, err_msg=verb)
+        assert_allclose(in_blocks[verb], answer, rtol=0, atol=OVER_BLOCKS * width, err_msg=verb)
+        assert_allclose(narrow[verb], answer, rtol=0, atol=IN_SINGLE_PRECISION * width, err_msg=verb)
 
 
 @pytest.mark.parametrize("dimension", [1, 2])

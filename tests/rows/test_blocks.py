@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from itertools import pairwise
 
@@ -394,6 +395,41 @@ def test_files_of_no_known_kind(tmp_path):
     parquet(tmp_path), feather(tmp_path)
     with pytest.raises(UnsupportedInputError, match=r"holds files of \.feather and \.parquet"):
         Blocks(tmp_path)
+
+
+def damaged(kind, folder):
+    rows = np.arange(40.0).reshape(20, 2)
+    np.save(folder / "whole.npy", rows)
+    pq.write_table(pa.table({"a": rows[:, 0], "b": rows[:, 1]}), folder / "whole.parquet")
+    npy, parquet = (folder / "whole.npy").read_bytes(), (folder / "whole.parquet").read_bytes()
+    contents = {
+        "cut.npy": npy[:-50],
+        "header.npy": npy[:30],
+        "empty.npy": b"",
+        "cut.parquet": parquet[:-20],
+        "empty.csv": b"",
+        "ragged.csv": b"a,b\n1,2\n3\n",
+        "text.arrow": b"no table",
+        "text.feather": b"no table",
+    }
+    (folder / kind).write_bytes(contents[kind])
+    return folder / kind
+
+
+DAMAGED = ["cut.npy", "header.npy", "empty.npy", "cut.parquet", "empty.csv", "ragged.csv", "text.arrow", "text.feather"]
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_damaged_files_are_named(kind, tmp_path):
+    with pytest.raises(InvalidDataError, match=f"cannot read '.*{kind}'.*may be damaged, cut short"):
+        list(Blocks(damaged(kind, tmp_path)))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(UnsupportedInputError, match=r"pipe\.csv' is a pipe or a device, which can be read only once"):
+        Blocks(tmp_path / "pipe.csv")
 
 
 def test_a_group_of_zarr_arrays_is_no_array(tmp_path):

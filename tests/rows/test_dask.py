@@ -102,10 +102,17 @@ def closing_cluster(cluster):
             cluster.close()
 
 
-@pytest.fixture(scope="module")
-def cluster():
+@contextmanager
+def two_workers():
+    """A client of two processes on this machine."""
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with closing_cluster(distributed.LocalCluster(**options)) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with two_workers() as client:
         yield client
 
 
@@ -215,10 +222,14 @@ def test_two_fits_at_once(cluster):
 
 
 @pytest.fixture
-def impatient(cluster, monkeypatch):
-    """A cluster that gives up on a task after two workers, not four: each takes seconds to come back."""
-    monkeypatch.setattr(cluster.cluster.scheduler, "allowed_failures", 1)
-    return cluster
+def impatient(monkeypatch):
+    """A cluster that gives up on a task after two workers, not four: each takes seconds to come back.
+
+    It is new, since a worker that still dies of a test before would count too.
+    """
+    with two_workers() as client:
+        monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 1)
+        yield client
 
 
 def test_a_partition_that_ends_every_worker_is_an_error_with_a_name(impatient):
@@ -334,6 +345,9 @@ def test_what_does_not_go_is_said():
         model.transform(array(), errors=np.ones(len(X)))
     with pytest.raises(UnsupportedInputError, match="1 dimension"):
         model.transform(array()[:, 0])
+    for unfitted in (GTM(), PrincipalCurve()):
+        with pytest.raises(UnsupportedInputError, match="1 dimension"):
+            unfitted.fit(array()[:, 0])
 
 
 # ------------------------------------------------------------------------------------- labels beside rows, monitors

@@ -230,8 +230,9 @@ def test_one_step_over_blocks_is_one_step_over_all_rows(noise, weighted, gaps):
     model = fitted._model_for(rows, fitted._model)
     blocks = Blocks(np.c_[X, w], columns=range(5), weight=5 if weighted else None, rows=37)
     found = stream_of(surveyed(blocks), 36)
+    counts = {"n_read": len(X), "n_counted": len(X)}
     stream = streams.BlockStream(
-        found.table, fitted.offset_, found.weight, found.block_rows, gaps, blocks=blocks, n_read=len(X)
+        found.table, fitted.offset_, found.weight, found.block_rows, gaps, blocks=blocks, **counts
     )
     one, many = model.begin(rows, parameters), model.begin(stream, parameters)
     assert_same_sums(many.statistics, one.statistics, 1e-10)
@@ -284,6 +285,15 @@ def changing(first, later):
 def test_a_source_that_changes_is_found_out(n, words):
     stream = stream_of(surveyed(Blocks(changing(sheet(30), sheet(n)), rows=10)), 10)
     with pytest.raises(InvalidDataError, match=words):
+        list(stream.portions())
+
+
+@pytest.mark.parametrize("n_lost", [1, 30])
+def test_a_source_that_loses_what_was_measured_is_found_out(n_lost):
+    lost = sheet(30)
+    lost[:n_lost] = np.nan
+    stream = stream_of(surveyed(Blocks(changing(sheet(30), lost), rows=10)), 10)
+    with pytest.raises(InvalidDataError, match=f"30 rows with a value and a weight at first and {30 - n_lost} now"):
         list(stream.portions())
 
 

@@ -824,6 +824,8 @@ def test_the_table_as_a_frame(found: Comparison) -> None:
     assert frame["recommended"].tolist() == [i == found.chosen for i in range(3)]
     np.testing.assert_array_equal(frame["error"], found.table["error"])
     assert found.to_frame("polars")["method"].to_list() == found.table["method"]
+    with pytest.raises(InvalidParameterError, match="backend must be 'pandas', 'polars' or 'pyarrow', got"):
+        found.to_frame({})
 
 
 # -------------------------------------------------------------------------------------------------- odd tables

@@ -12,10 +12,11 @@ import numpy as np
 from scipy import sparse
 
 from prinfold.exceptions import InvalidParameterError, NotStorableError
+from prinfold.files import require_sound
 from prinfold.files.atomic import check_target
 from prinfold.loops import TrainingLog
 from prinfold.loops.snapshots import Snapshot
-from prinfold.validation.failures import fit_arguments
+from prinfold.validation.failures import fit_arguments, goes_on_from
 from prinfold.validation.settings import real
 
 _SETTINGS_WITHOUT_EFFECT = frozenset({"verbose"})
@@ -90,7 +91,10 @@ def open_log(callbacks: Sequence[Any], estimator: Any, table: Any) -> TrainingLo
         "rows": digest_rows(table),
         "beside": {name: digest_argument(each) for name, each in fit_arguments().items() if name != "X"},
     }
-    return TrainingLog(found[0].path, found[0].every, identity)
+    log = TrainingLog(found[0].path, found[0].every, identity)
+    if log.stages:
+        goes_on_from(os.fspath(log.path), require_sound)
+    return log
 
 
 def print_setting(value: Any) -> str:

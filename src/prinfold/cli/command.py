@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -86,6 +87,8 @@ def run_command(command: Command, options: argparse.Namespace) -> int:
     """Run a command and return its exit code; an error is printed in one line."""
     if sys.stdout is None:  # closed by who called us (`>&-`): the next file that is opened would take its place
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without the letters that we print is no reason to stop
+        sys.stdout.reconfigure(errors="backslashreplace" if sys.stdout.errors == "strict" else None)
     from prinfold.loops import hide_progress
 
     try:

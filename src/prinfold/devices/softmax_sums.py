@@ -21,7 +21,7 @@ ENTRIES_AT_ONCE = 2**25
 
 
 class NodeLoading(NamedTuple):
-    """What scores are made of: ``loading`` (D, K) and ``bias`` (K,)."""
+    """Slopes and intercepts of scores: ``loading`` (D, K) and ``bias`` (K,)."""
 
     loading: Any
     bias: Any

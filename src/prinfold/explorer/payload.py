@@ -16,6 +16,7 @@ from prinfold.latent.cloud import Cloud
 from prinfold.plot.data.surfaces import log_factor
 from prinfold.plot.inputs import FittedSurface, check_values, lanes, layout_of, numbers_of, row_classes, row_names
 from prinfold.plot.lines import region_of
+from prinfold.validation.refusals import to_narwhals
 from prinfold.validation.settings import integer
 from prinfold.validation.tables import as_numbers
 
@@ -196,7 +197,7 @@ def _given_values(values: Any, n: int) -> list[dict[str, Any]]:
     if values is None:
         return []
     if nw.dependencies.is_into_dataframe(values):
-        frame = nw.from_native(values, eager_only=True)
+        frame = to_narwhals(values)
         values = {name: frame[name].to_numpy() for name in frame.columns}
     elif not isinstance(values, Mapping):
         values = {str(getattr(values, "name", None) or "value"): values}
@@ -208,7 +209,7 @@ def _given_extra(extra: Any, n: int) -> list[dict[str, Any]]:
     if extra is None:
         return []
     if nw.dependencies.is_into_dataframe(extra):
-        frame = nw.from_native(extra, eager_only=True)
+        frame = to_narwhals(extra)
         extra = {name: frame[name].to_list() for name in frame.columns}
     if not isinstance(extra, Mapping):
         raise InvalidParameterError(

@@ -135,6 +135,23 @@ def load(path: str | os.PathLike[str]) -> Any:
     return model
 
 
+def require_sound(model: Any) -> None:
+    """Refuse a fitted model that no file would be read as: whose arrays are of other shapes or kinds than it declares.
+
+    Of a model that no file can hold nothing is known.
+    """
+    import_all()
+    arrays: dict[str, FloatArray] = {}
+    try:
+        content = json.loads(_dump({"model": _encode(model, type(model).__name__, arrays)}))["model"]
+    except NotStorableError:
+        return
+    try:
+        _decode(content, _Source(arrays, complete=True), "the model")
+    except _MISFITS as error:
+        raise CorruptModelFileError(str(error)) from error
+
+
 def _is_model(value: Any) -> bool:
     """Whether a value is one of our estimators, or a pipeline that ends in one."""
     if _is_pipeline(value):

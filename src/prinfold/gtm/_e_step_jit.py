@@ -116,6 +116,28 @@ def _weigh_group(
 weigh_group = register_jitable(_weigh_group)
 
 
+def _weigh_near(
+    rows: FloatArray,
+    nodes: IntArray,
+    loading: FloatArray,
+    sound: tuple[float, float],
+    gathered: FloatArray,
+    weight: FloatArray,
+    total: FloatArray,
+    log_sum: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """:func:`weigh_group` for some of the components, in flat rooms; returns the weights (n, k) and room (k, C)."""
+    (n, C), k = rows.shape, len(nodes)
+    local, weights = gathered[: k * C].reshape(k, C), weight[: n * k].reshape(n, k)
+    if k < len(loading):
+        gather(loading, nodes, local)
+    weigh_group(rows, local if k < len(loading) else loading, sound, weights, total, log_sum)
+    return weights, local
+
+
+weigh_near = register_jitable(_weigh_near)
+
+
 def _load_rows(table: FloatArray, chosen: IntArray, offset: FloatArray, loaded: FloatArray) -> None:
     last = loaded.shape[1] - 1
     for i in range(len(chosen)):
@@ -145,21 +167,18 @@ def _sweep_group(
     log_sum: FloatArray,
 ) -> None:
     """Add one group, as :func:`sweep` does; ``share`` may be empty, for rows that all count once."""
-    (n, C), k = rows.shape, len(nodes)
-    local, weight, total = room[0][: k * C].reshape(k, C), room[1][: n * k].reshape(n, k), room[2]
-    if k < len(loading):
-        gather(loading, nodes, local)
-    weigh_group(rows, local if k < len(loading) else loading, sound, weight, total, log_sum)
-    for i in range(n):
+    total = room[2]
+    weight, local = weigh_near(rows, nodes, loading, sound, room[0], room[1], total, log_sum)
+    for i in range(len(rows)):
         factor = (share[i] if len(share) else 1.0) / total[i]
-        for c in range(C):
+        for c in range(rows.shape[1]):
             rows[i, c] *= factor
     np.dot(weight.T, rows, local)
-    for j in range(k):
+    for j in range(len(nodes)):
         into, found = moment[nodes[j]], local[j]
         for c in range(len(into)):
             into[c] += scale * found[c + 1]
-        mass[nodes[j]] += scale * found[C - 1]
+        mass[nodes[j]] += scale * found[len(into) + 1]
 
 
 sweep_group = register_jitable(_sweep_group)
@@ -246,15 +265,12 @@ def weigh_groups(
 
     ``total`` (n,) is set to the sum of each row's, ``log_sum`` to the log of what they would sum to on their own scale.
     """
-    C, end = loaded.shape[1], 0
-    gathered = np.empty(longest(near_cuts) * C, loaded.dtype)
+    begin, gathered = 0, np.empty(longest(near_cuts) * loaded.shape[1], loaded.dtype)
     for g in range(len(cuts) - 1):
         rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
-        begin, end = end, end + len(rows) * len(nodes)
-        local = gathered[: len(nodes) * C].reshape(len(nodes), C)
-        gather(loading, nodes, local)
-        weight = weights[begin:end].reshape(len(rows), len(nodes))
-        weigh_group(rows, local, sound, weight, total[cuts[g] : cuts[g + 1]], log_sum[cuts[g] : cuts[g + 1]])
+        sums, logs = total[cuts[g] : cuts[g + 1]], log_sum[cuts[g] : cuts[g + 1]]
+        weigh_near(rows, nodes, loading, sound, gathered, weights[begin:], sums, logs)
+        begin += len(rows) * len(nodes)
 
 
 def sweep_reference(
@@ -289,7 +305,18 @@ def _weigh_turned_far(
     return weigh_below(row, largest), largest + shared * np.float64(loaded[last])
 
 
-weigh_turned_far = register_jitable(_weigh_turned_far)
+def _add_squares(layers: FloatArray, sign: FloatArray, squares: FloatArray, row: FloatArray) -> None:
+    """Set ``squares`` to the sums (k,) of squares over layers (Q, k), and add them with their signs to a row."""
+    for j in range(row.shape[0]):
+        squares[j] = layers[0, j] * layers[0, j]
+    for layer in range(1, layers.shape[0]):
+        for j in range(row.shape[0]):
+            squares[j] += layers[layer, j] * layers[layer, j]
+    for j in range(row.shape[0]):
+        row[j] += sign[j] * squares[j]
+
+
+weigh_turned_far, add_squares = register_jitable(_weigh_turned_far), register_jitable(_add_squares)
 
 
 @compiled
@@ -333,13 +360,7 @@ def sweep_turned(
             sign[j], inside[j] = signs[nodes[j]], 0.0
         for i in range(n):
             row = weight[0, i]
-            for j in range(k):
-                squares[j] = weight[1, i, j] * weight[1, i, j]
-            for layer in range(2, n_layers):
-                for j in range(k):
-                    squares[j] += weight[layer, i, j] * weight[layer, i, j]
-            for j in range(k):
-                row[j] += sign[j] * squares[j]
+            add_squares(weight[1:, i], sign, squares, row)
             total, level = _weigh(row), 0.0
             if not sound[0] < total < sound[1]:
                 total, level = weigh_turned_far(row, squares[:k], rows[i], local[0], sign[:k])

@@ -13,7 +13,7 @@ import numpy as np
 from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.gtm._e_step_jit import gather, weigh_group
+from prinfold.gtm._e_step_jit import weigh_near
 from prinfold.numerics._compiled import RUN, any_from, compiled, exp64, heaviest, longest
 
 _FARTHEST = 58.0
@@ -111,12 +111,8 @@ def cells_that_matter(
     cell: IntArray = np.empty(8 * len(loaded) + 8, np.int64)
     for g in range(len(cuts) - 1):
         rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
-        n, k = len(rows), len(nodes)
-        local, weight = gathered[: k * C].reshape(k, C), weights[: n * k].reshape(n, k)
-        if k < len(loading):
-            gather(loading, nodes, local)
-        weigh_group(rows, local if k < len(loading) else loading, sound, weight, total, log_sum)
-        for i in range(n):
+        k, (weight, _) = len(nodes), weigh_near(rows, nodes, loading, sound, gathered, weights, total, log_sum)
+        for i in range(len(rows)):
             row, begin = weight[i], end
             enough = row.dtype.type(lowest * total[i])
             for first in range(0, k, RUN):
@@ -151,15 +147,11 @@ def means_of_groups(
     mean, best = np.empty((len(loaded), n_values)), np.empty(len(loaded), np.int64)
     for g in range(len(cuts) - 1):
         rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
-        n, k = len(rows), len(nodes)
-        local, weight = gathered[: k * C].reshape(k, C), weights[: n * k].reshape(n, k)
-        if k < len(loading):
-            gather(loading, nodes, local)
+        k, (weight, _) = len(nodes), weigh_near(rows, nodes, loading, sound, gathered, weights, total, log_sum)
         for e in range(n_values):
             for j in range(k):
                 values[e, j] = embedded[e, nodes[j]]
-        weigh_group(rows, local if k < len(loading) else loading, sound, weight, total, log_sum)
-        for i in range(n):
+        for i in range(len(rows)):
             for e in range(n_values):
                 mean[cuts[g] + i, e] = _weighted(weight[i], values[e, :k]) / total[i]
             best[cuts[g] + i] = nodes[heaviest(weight[i])]

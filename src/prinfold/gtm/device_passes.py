@@ -30,9 +30,9 @@ _MOST_NATS = 1e5
 
 
 def device_pass(noise: AnyNoise, rows: Rows, nodes: AnyNodes) -> DevicePass | None:
-    """A pass on the device of the rows; None where there is none, or where it does not pay or is not exact enough."""
+    """A pass on the device that rows have; None where it does not pay, is not exact enough, or the noise has none."""
     formula = noise.capabilities.one_product
-    if rows.device is None or formula is None or rows.gaps or rows.errors is not None:
+    if formula is None or rows.gaps or rows.errors is not None:
         return None
     if rows.n_rows * len(nodes.centers) < _WORTH_SENDING:
         return None

@@ -176,8 +176,7 @@ def _plain_model(model: GTMModel) -> GTMModel:
 def _planned_sums(
     model: GTMModel, rows: Rows, nodes: AnyNodes, parameters: Parameters, hint: Hint
 ) -> tuple[AnyStatistics, Hint]:
-    there = device_pass(model.noise, rows, nodes)
-    if there is not None:
+    if rows.device is not None and (there := device_pass(model.noise, rows, nodes)) is not None:
         return there.sums(), hint
     parts, hint = plan(model.surface, model.noise, nodes, rows, parameters.weights, hint)
     return sum_parts(model, rows, nodes, parts), hint
@@ -204,12 +203,11 @@ def visit_each(
 ) -> None:
     """Hand all rows to ``take``, some at a time and on several threads; each row stands for itself."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
-    there = device_pass(model.noise, rows, nodes)
-    if there is None:
-        parts = plan_once(model.surface, model.noise, nodes, rows, parameters.weights)
-        visit_parts(model, rows, nodes, parts, take, take_groups)
-    else:
+    if rows.device is not None and (there := device_pass(model.noise, rows, nodes)) is not None:
         there.visit(take)
+        return
+    parts = plan_once(model.surface, model.noise, nodes, rows, parameters.weights)
+    visit_parts(model, rows, nodes, parts, take, take_groups)
 
 
 def visit_parts(

@@ -110,7 +110,7 @@ def run_fixed_point(
                 reason = StopReason.CALLBACK
                 break
             ending = rule.ending(records, tol)
-            if ending is not None or index == max_iter:
+            if ending is not None or index >= max_iter:
                 reason = ending or reason
                 break
             state = step(state)

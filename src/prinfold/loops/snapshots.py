@@ -112,6 +112,23 @@ def unpack(packed: Any, arrays: Mapping[str, FloatArray], begun: Any = None) -> 
     return _Unpacking(arrays, begun).value(packed)
 
 
+def has_form_of(found: Any, begun: Any) -> bool:
+    """Whether a state may have come of the one that training began with: the same classes, and arrays of as many axes.
+
+    What is None in one of them may be anything in the other, containers may have grown, and a number may have become
+    one for each row or node.
+    """
+    if found is None or begun is None or type(begun) in (bool, int, float, str, list, dict):
+        return True
+    if isinstance(begun, np.ndarray):
+        alike = isinstance(found, np.ndarray) and found.dtype.kind == begun.dtype.kind and found.ndim == begun.ndim
+        return alike and bool(found.size) == bool(begun.size)
+    if type(found) is not type(begun):
+        return False
+    parts = zip(_parts_of(found) or (), _parts_of(begun) or (), strict=False)
+    return all(has_form_of(part, other) for (_, part), (_, other) in parts)
+
+
 class _Unpacking:
     """Values put together so far, by their numbers."""
 

@@ -9,7 +9,8 @@ there with the same numbers, to the last bit.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import isclose
 from pathlib import Path
 from threading import Thread
@@ -17,10 +18,10 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import Advice, CheckpointError, Message
+from prinfold.exceptions import Advice, CheckpointError, Message, PrinfoldError
 from prinfold.files.atomic import check_target, write_bytes
 from prinfold.files.container import read_container, to_container
-from prinfold.loops.snapshots import Arrays, Snapshot, unpack
+from prinfold.loops.snapshots import Arrays, Snapshot, has_form_of, unpack
 from prinfold.loops.stopping_rules import StopReason
 
 _KEY = "prinfold checkpoint"
@@ -68,13 +69,11 @@ class TrainingLog:
     def _restored(self, stored: StoredStage | None, begun: Any, first: Mapping[str, float]) -> LoopProgress | None:
         if stored is None:
             return None
-        try:
+        with refuse_damage(self.path):
             found = LoopProgress(*unpack(stored.body["progress"], stored.arrays, begun))
             before = found.records[0]["objective"]
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(
-                f"{self.path} does not fit this version of prinfold, or is damaged; delete it to begin anew"
-            ) from error
+            if not has_form_of(found.state, begun) or not has_form_of(found.best, begun):
+                raise ValueError("it holds another state than training begins with")
         if not isclose(before, first["objective"], rel_tol=_SAME_START, abs_tol=_SAME_START):
             raise CheckpointError(
                 Message(
@@ -172,26 +171,30 @@ def read_stages(path: Path, identity: Mapping[str, Any]) -> list[StoredStage]:
     """The stages in a file of the same training; none where there is no file yet."""
     if not path.exists():
         return []
-    body, arrays = _read(path)
-    _require_same(path, body, identity)
-    apart: list[dict[str, FloatArray]] = [{} for _ in body["stages"]]
-    for name, array in arrays.items():
-        number, _, own = name.partition(".")
-        apart[int(number)][own] = array
-    return [StoredStage(stage, own) for stage, own in zip(body["stages"], apart, strict=True)]
-
-
-def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
-    try:
+    with refuse_damage(path):
         body, arrays = read_container(_KEY, path)
         if body["format"] != _FORMAT:
             raise ValueError(f"it has format {body['format']!r}")
-    except (LookupError, ValueError) as error:
+        _require_same(path, body, identity)
+        apart: list[dict[str, FloatArray]] = [{} for _ in body["stages"]]
+        for name, array in arrays.items():
+            number, _, own = name.partition(".")
+            apart[int(number)][own] = array
+        return [StoredStage(stage, own) for stage, own in zip(body["stages"], apart, strict=True)]
+
+
+@contextmanager
+def refuse_damage(path: Path) -> Iterator[None]:
+    """Say of a file whose parts are not there, or of another kind, that it is no checkpoint, or a damaged one."""
+    try:
+        yield
+    except PrinfoldError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise CheckpointError(
             f"{path} is not a checkpoint of this version of prinfold, or it is damaged ({error}). Give another path, "
             "or delete it to begin anew"
         ) from error
-    return body, arrays
 
 
 def _require_same(path: Path, body: Mapping[str, Any], identity: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError, join_names
 from prinfold.rows.rows import dense
 from prinfold.validation.refusals import refuse_dates, refuse_text
-from prinfold.validation.tables import rows_of
+from prinfold.validation.tables import fill_masked, rows_of
 
 Key = str | int
 """A column by name, or by number, from 0 on."""
@@ -182,8 +182,7 @@ class _Columns:
 
     @classmethod
     def of(cls, piece: Any) -> _Columns:
-        if isinstance(piece, np.ma.MaskedArray):  # what is masked is missing, not whatever lies beneath
-            piece = np.ma.filled(piece.astype(np.result_type(piece.dtype, np.float32)), np.nan)
+        piece = fill_masked(piece)
         if nw.dependencies.is_into_dataframe(piece):
             names = tuple(getattr(piece, "column_names", piece.columns))
             if not all(isinstance(name, str) for name in names):
@@ -270,7 +269,7 @@ def _as_floats(values: Any, native: Any) -> FloatArray:
     refuse_dates(native)
     try:
         if values.dtype.kind not in _NUMBERS:
-            raise ValueError(f"a block holds {values.dtype}, which are no numbers")
+            raise ValueError(f"a block holds {values.dtype}, which are no numbers.")
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         words = str(error)

@@ -18,7 +18,7 @@ from prinfold._typing import IntArray
 from prinfold.exceptions import InvalidDataError, WorkersLostError
 from prinfold.rows.column_selection import length_of
 from prinfold.rows.tree_sums import Summable
-from prinfold.validation.dask_verbs import is_dask
+from prinfold.validation.dask_verbs import is_dask, refuse_other_axes
 from prinfold.validation.tables import rows_of
 
 S = TypeVar("S", bound=Summable)
@@ -42,6 +42,7 @@ class DaskPartitions:
 
     def __init__(self, collection: Any) -> None:
         if hasattr(collection, "rechunk"):  # an array: several chunks of columns become one
+            refuse_other_axes(collection)
             collection = collection.rechunk({1: -1}) if collection.numblocks[1] > 1 else collection
             parts = collection.to_delayed()[:, 0].tolist()
             known = [None if isnan(size) else int(size) for size in collection.chunks[0]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -17,7 +18,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse
 
-from prinfold.exceptions import DataNotFoundError, UnsupportedInputError
+from prinfold.exceptions import DataNotFoundError, InvalidDataError, PrinfoldError, UnsupportedInputError
 from prinfold.rows.arrow_readers import (
     ArrowDatasetReader,
     ArrowFileReader,
@@ -117,6 +118,36 @@ class ConcatenatedReader:
 
 
 @dataclass(frozen=True)
+class NamedFileReader:
+    """Reader of a file, which names it in what the library that reads it says is wrong with it."""
+
+    path: Path
+    reader: Reader
+
+    @property
+    def n_rows(self) -> int | None:
+        with _naming_file(self.path):
+            return self.reader.n_rows
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        with _naming_file(self.path):
+            yield from self.reader.pieces(rows, keys)
+
+
+@contextmanager
+def _naming_file(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (PrinfoldError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # each library has errors of its own
+        raise InvalidDataError(
+            f"cannot read {str(path)!r} ({error}); the file may be damaged, cut short, or of another kind than its "
+            "name says"
+        ) from error
+
+
+@dataclass(frozen=True)
 class FunctionReader:
     """Reader of a function that returns a fresh iterator of pieces at each call."""
 
@@ -176,10 +207,20 @@ def _is_path(source: Any) -> bool:
 
 def _from_path(source: Any) -> Reader:
     path = Path(source)
-    if not path.exists():
+    if not os.path.exists(path):  # noqa: PTH110 (a name that no file can have is an error to Path.exists)
         words = "; open what lies elsewhere by pyarrow.dataset.dataset, and pass that" if "://" in str(source) else ""
         raise DataNotFoundError(f"there is no file or folder {str(source)!r}{words}")
-    if path.suffix == ".npy":
+    if not path.is_file() and not path.is_dir():
+        raise UnsupportedInputError(
+            f"{str(source)!r} is a pipe or a device, which can be read only once; write it to a file first"
+        )
+    with _naming_file(path):
+        return NamedFileReader(path, _from_file(path))
+
+
+def _from_file(path: Path) -> Reader:
+    """The reader of a file or folder that is there."""
+    if path.suffix == ".npy" and path.is_file():
         return reader_of(np.load(path, mmap_mode="r", allow_pickle=False))
     if path.suffix == ".zarr" or (path.is_dir() and any((path / name).exists() for name in ("zarr.json", ".zarray"))):
         return _from_zarr(path)

@@ -309,6 +309,7 @@ class BlockStream(Rows):
 
     blocks: Blocks | None = None
     n_read: int = 0
+    n_counted: int = 0
     at_hand: ClassVar[bool] = False
 
     @property
@@ -318,24 +319,21 @@ class BlockStream(Rows):
     def portions(self) -> Iterator[Rows]:
         """The rows of each block that count; the source must give as many rows as the first time."""
         assert self.blocks is not None
-        n_read, make = 0, self._portion_maker
+        n_read, n_counted, make = 0, 0, self._portion_maker
         for block in self.blocks.weighted():
             n_read += len(block.table)
             if n_read > self.n_read:
                 break
             found = make(block)
             if found is not None:
+                n_counted += len(found.table)
                 yield found
-        self._refuse_change(n_read)
+        self._refuse_change(n_read, n_counted)
 
-    def _refuse_change(self, n_read: int) -> None:
-        """Refuse a source that gives another number of rows than at first."""
-        if n_read != self.n_read:
-            now = f"more than {self.n_read}" if n_read > self.n_read else str(n_read)
-            raise InvalidDataError(
-                f"the source changed while it was trained on: it gave {self.n_read} rows at first and {now} now; a "
-                "function must return a fresh iterator over the same rows each time it is called"
-            )
+    def _refuse_change(self, n_read: int, n_counted: int) -> None:
+        """Refuse a source that gives another number of rows than at first, or has lost cells or weights."""
+        _refuse_other_count(self.n_read, n_read, "rows")
+        _refuse_other_count(self.n_counted, n_counted, "rows with a value and a weight")
 
     def sum_portions(self, work: Callable[[Rows], S]) -> S:
         """Σ work(portion); where partitions of a Dask collection lie elsewhere, it is done there."""
@@ -355,6 +353,15 @@ class BlockStream(Rows):
     @property
     def _portion_maker(self) -> PortionMaker:
         return PortionMaker(self.offset, self.block_rows, self.gaps, self.scale)
+
+
+def _refuse_other_count(n_before: int, n_now: int, what: str) -> None:
+    if n_now != n_before:
+        now = f"more than {n_before}" if n_now > n_before else str(n_now)
+        raise InvalidDataError(
+            f"the source changed while it was trained on: it gave {n_before} {what} at first and {now} now; a "
+            "function must return a fresh iterator over the same rows each time it is called"
+        )
 
 
 @dataclass(frozen=True)
@@ -396,9 +403,8 @@ def stream_of(found: Survey, width: int) -> BlockStream:
     moments = found.moments
     block_rows = as_rows(kept.table, width=width).block_rows
     known: dict[str, Any] = {"gaps": found.found.gaps, "variances": moments.variance}
-    return BlockStream(
-        kept.table, moments.mean, weight, block_rows, **known, blocks=found.blocks, n_read=found.found.n_read
-    )
+    counts: dict[str, Any] = {"n_read": found.found.n_read, "n_counted": found.n_rows}
+    return BlockStream(kept.table, moments.mean, weight, block_rows, **known, **counts, blocks=found.blocks)
 
 
 def rows_with_values(rows: Numbers) -> Numbers:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.pps.clamping_choice import standard_error
-from prinfold.select.printed_tables import print_table, shorten
+from prinfold.select.printed_tables import make_frame, print_table, shorten
 
 _LONGEST = 90
 """Characters of a reason that a printed table has room for."""
@@ -95,7 +94,7 @@ class Choice:
         settings = {name: _plain(self.values(name)) for name in self.names}
         rest = {name: list(column) for name, column in self.table.items()}
         picked = [i == self.chosen for i in range(len(self.candidates))]
-        return nw.from_dict({**settings, **rest, "chosen": picked}, backend=backend).to_native()
+        return make_frame({**settings, **rest, "chosen": picked}, backend)
 
     def __str__(self) -> str:
         title = f"{self.label(self.chosen)}, chosen of {len(self.candidates)} by {self.by}"

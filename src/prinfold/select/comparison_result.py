@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
-import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import IntArray
 from prinfold.exceptions import Message
 from prinfold.select.candidates import Candidate
 from prinfold.select.dimensions import Dimension
-from prinfold.select.printed_tables import print_table, shorten
+from prinfold.select.printed_tables import make_frame, print_table, shorten
 from prinfold.select.wording import GUESS, ROUGHEST, legend
 
 _LONGEST = 70
@@ -127,7 +126,7 @@ class Comparison:
         """
         columns = {name: list(column) for name, column in self.table.items()}
         picked = [i == self.chosen for i in range(len(self.candidates))]
-        return nw.from_dict({**columns, "recommended": picked}, backend=backend).to_native()
+        return make_frame({**columns, "recommended": picked}, backend)
 
     def __str__(self) -> str:
         return self.in_words()

@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 import scipy.sparse
 
 from prinfold.base.checkpoint import digest_argument, digest_rows, print_setting
-from prinfold.exceptions import CheckpointError
 from prinfold.files.atomic import check_target, write_bytes
 from prinfold.loops.snapshots import Snapshot, unpack
-from prinfold.loops.training_log import StoredStage, pack_stages, read_stages
+from prinfold.loops.training_log import StoredStage, pack_stages, read_stages, refuse_damage
 
 T = TypeVar("T")
 
@@ -55,12 +54,9 @@ class FinishedTrials:
             yield trial
 
     def _restore(self, stage: StoredStage) -> Any:
-        try:
+        assert self.path is not None
+        with refuse_damage(self.path):
             return unpack(stage.body["trial"], stage.arrays)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(
-                f"{self.path} does not fit this version of prinfold, or is damaged; delete it to begin anew"
-            ) from error
 
     def _keep(self, trial: Any) -> None:
         if self.path is None:

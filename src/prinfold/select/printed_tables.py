@@ -1,8 +1,13 @@
-"""Tables as lines of text."""
+"""Tables as lines of text, and as frames."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import narwhals.stable.v1 as nw
+
+from prinfold.exceptions import InvalidParameterError
 
 
 def print_table(head: Sequence[str], body: Sequence[tuple[Sequence[str], str]], *, n_left: int = 0) -> list[str]:
@@ -22,3 +27,10 @@ def print_table(head: Sequence[str], body: Sequence[tuple[Sequence[str], str]], 
 def shorten(words: str, most: int) -> str:
     """The first so many characters; a printed table has no room for more, the table itself holds them all."""
     return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def make_frame(columns: Mapping[str, Any], backend: Any) -> Any:
+    """Columns as a frame of the library of that name."""
+    if not isinstance(backend, str) or backend not in {"pandas", "polars", "pyarrow"}:
+        raise InvalidParameterError(f"backend must be 'pandas', 'polars' or 'pyarrow', got {backend!r}")
+    return nw.from_dict(columns, backend=cast(Any, backend)).to_native()

@@ -13,6 +13,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.gtm.sequence.sequence_input import Arranged, sequence_weight
 from prinfold.rows.rows import dense
+from prinfold.validation.refusals import to_narwhals
 from prinfold.validation.tables import check_errors, check_table, check_weight, rows_with_weight
 
 
@@ -137,7 +138,7 @@ def _check_rows(X: Any, model: Any) -> Any:
 
 def frame_of(X: Any) -> Any:
     """A data frame as narwhals sees it, or None for anything else."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = to_narwhals(X, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
 

@@ -39,8 +39,7 @@ def ask_partitions(verb: Callable[..., Any], estimator: Any, X: Any, options: Ma
     if names is not None and whole_frames:
         return _ask_frames(verb, estimator, X, options)
     rows = X if names is None else X.to_dask_array()
-    if rows.ndim != 2:
-        raise UnsupportedInputError(f"got a Dask array of {rows.ndim} dimension(s) rather than a table; reshape it")
+    refuse_other_axes(rows)
     rows = rows.rechunk({1: -1})
     probe = _answer_for_a_row(verb, estimator, rows.shape[1], options)
     model = delayed(estimator, pure=False, traverse=False)
@@ -170,3 +169,9 @@ def _refuse_arrays(verb: Callable[..., Any], options: Mapping[str, Any]) -> None
                 f"{name} has entries for rows, and nothing says which partition of a Dask collection they belong to; "
                 f"call {verb.__name__} without it, or for a part of the rows at a time"
             )
+
+
+def refuse_other_axes(rows: Any) -> None:
+    """Refuse a Dask array that is no table."""
+    if rows.ndim != 2:
+        raise UnsupportedInputError(f"got a Dask array of {rows.ndim} dimension(s) rather than a table; reshape it")

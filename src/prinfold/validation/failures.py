@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import signature
 from types import FunctionType
@@ -22,24 +22,52 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold.devices.foreign_arrays import answer_at_home, home_of
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, NotEnoughMemoryError, PrinfoldError, warn_caller
+from prinfold.exceptions import (
+    CheckpointError,
+    DegenerateWarning,
+    InvalidDataError,
+    ModelFileError,
+    NotEnoughMemoryError,
+    PrinfoldError,
+    warn_caller,
+)
 from prinfold.validation.dask_verbs import ask_partitions, is_dask
 from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import check_arguments
 from prinfold.validation.table_warnings import warn_about_table
 from prinfold.validation.tables import forget
 
-_FITTING: ContextVar[Mapping[str, Any] | None] = ContextVar("fitting", default=None)
-"""Arguments of the fit that is under way, the outermost of several; None where there is none."""
+
+@dataclass
+class _Fit:
+    """A fit that is under way: its arguments by name, and the checkpoint that it goes on from, if there is one.
+
+    ``require_sound`` refuses a model that no fit leaves.
+    """
+
+    arguments: Mapping[str, Any]
+    checkpoint: str | None = None
+    require_sound: Callable[[Any], None] | None = None
+
+
+_FITTING: ContextVar[_Fit | None] = ContextVar("fitting", default=None)
+"""The fit that is under way, the outermost of several; None where there is none."""
 
 
 def fit_arguments() -> Mapping[str, Any]:
     """Arguments by name that the outermost fit under way was called with."""
-    return _FITTING.get() or {}
+    fit = _FITTING.get()
+    return {} if fit is None else fit.arguments
+
+
+def goes_on_from(path: str, require_sound: Callable[[Any], None]) -> None:
+    """Say that the fit under way goes on from a file: what the package itself would not get wrong comes from there."""
+    if (fit := _FITTING.get()) is not None:
+        fit.checkpoint, fit.require_sound = path, require_sound
 
 
 class _Shown:
-    """What a verb runs within, by its name: nothing, until :func:`show_verbs` says otherwise."""
+    """Gives what a verb of some name runs within: nothing, until :func:`show_verbs` says otherwise."""
 
     within: Callable[[str], AbstractContextManager[object]] = staticmethod(lambda name: nullcontext())
 
@@ -111,11 +139,13 @@ def name_failures(verb: F) -> F:
         if dask and names and not verb.__name__.startswith(("fit", "partial_fit")):
             return ask_partitions(named, self, X, {name: each for name, each in given.items() if name != names[0]})
         outer = _FITTING.get()  # of fits within a fit the outermost knows the user's table
-        token = _FITTING.set(given if outer is None and verb.__name__ == "fit" else outer)
+        token = _FITTING.set(_Fit(given) if outer is None and verb.__name__ == "fit" else outer)
         try:
             errors = _named_errors(left, verb.__name__, _name(self), lambda reason: _refusal(self, verb, X, reason))
             with _Shown.within(f"{_name(self)}.{verb.__name__}"), errors:
                 found = verb(self, *args, **options)
+                if outer is None and (fit := _FITTING.get()) is not None and fit.require_sound is not None:
+                    fit.require_sound(self)
         finally:
             _FITTING.reset(token)
         _judge(self, verb, X, found, left)
@@ -160,16 +190,30 @@ def _named_errors(left: set[str], verb: str, owner: str, refusal: Callable[[str]
     try:
         with np.errstate(over="call", invalid="call", divide="call", call=lambda kind, flag: left.add(kind)):
             yield
-    except PrinfoldError:
+    except PrinfoldError as error:
+        if isinstance(error, ModelFileError):
+            _refuse_checkpoint(owner, error)
         raise
     except MemoryError as error:
         raise NotEnoughMemoryError(f"{owner} ran out of memory in {verb}: {error}; {_SMALLER}") from error
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise InvalidDataError(refusal(str(error))) from error
-    except _FOLLOWING_ERRORS as error:
-        if not left and not (type(error) is ValueError and _NOT_FINITE.search(str(error))):
+    except Exception as error:
+        _refuse_checkpoint(owner, error)
+        follows = isinstance(error, _FOLLOWING_ERRORS) and bool(left)
+        if not follows and not (type(error) is ValueError and _NOT_FINITE.search(str(error))):
             raise
         raise InvalidDataError(refusal(_reason(left) or str(error))) from error
+
+
+def _refuse_checkpoint(owner: str, error: Exception) -> None:
+    """Lay an error that no other fit has to the checkpoint that this one goes on from, if there is one."""
+    fit = _FITTING.get()
+    if fit is not None and fit.checkpoint is not None:
+        raise CheckpointError(
+            f"{owner} cannot go on from {fit.checkpoint} ({type(error).__name__}: {error}): it is not what was written "
+            "there. Delete it to begin anew"
+        ) from error
 
 
 _SMALLER = "give fewer rows or columns, or ask for less: fewer nodes, basis functions or maps"

@@ -12,6 +12,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse
+from narwhals.exceptions import DuplicateError
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, UnsupportedInputError, join_names, shown
@@ -66,6 +67,7 @@ def _labels(columns: Iterable[Any], names: Any) -> str:
 def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
     """Name the fix for containers that would fail obscurely or be pulled into memory silently."""
     _refuse_other_objects(X)
+    _refuse_odd_columns(X)
     kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
     if scipy.sparse.issparse(X) and not accept_sparse:
         raise UnsupportedInputError(
@@ -117,6 +119,31 @@ def _refuse_other_objects(X: Any) -> None:
         )
 
 
+def _refuse_odd_columns(X: Any) -> None:
+    """Refuse frames without columns, Arrow tables in which a name does not tell a column, and arrays of fields."""
+    if isinstance(X, np.ndarray) and X.dtype.names:
+        raise UnsupportedInputError(
+            f"got a structured array with the fields {join_names(X.dtype.names, SHOWN)}; turn it into a plain one, "
+            "for example with numpy.lib.recfunctions.structured_to_unstructured(X)"
+        )
+    if not nw.dependencies.is_into_dataframe(X):
+        return
+    if X.shape[1] == 0:
+        raise InvalidDataError(f"Input X has no columns (shape={X.shape}); at least one is needed")
+    names = X.column_names if nw.dependencies.is_pyarrow_table(X) else []
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise InvalidDataError(f"Input X has two columns of the name {twice[0]!r}; rename one of them")
+
+
+def to_narwhals(X: Any, *, pass_through: bool = False) -> Any:
+    """A frame as narwhals sees it; one in which a name does not tell a column is refused."""
+    try:
+        return nw.from_native(X, eager_only=True, pass_through=pass_through)
+    except DuplicateError as error:
+        raise InvalidDataError("a table has two columns of one name; rename one of them") from error
+
+
 def _is_model(value: Any) -> bool:
     return hasattr(value, "get_params") or (isinstance(value, type) and hasattr(value, "fit"))
 
@@ -147,7 +174,7 @@ def _columns_of_time(X: Any, letter: str, types: Any) -> list[Any]:
     if nw.dependencies.is_pandas_dataframe(X):  # whose columns may share a name, which narwhals refuses
         return [name for name, kind in zip(X.columns, X.dtypes, strict=True) if getattr(kind, "kind", "") == letter]
     if nw.dependencies.is_into_dataframe(X):
-        schema = nw.from_native(X, eager_only=True).schema
+        schema = to_narwhals(X).schema
         return [name for name, kind in schema.items() if isinstance(kind, types)]
     return []
 
@@ -169,8 +196,9 @@ def refuse_text(X: Any) -> None:
 def refuse_cells(X: Any) -> None:
     """Raise an error that names a column with a cell that is no number, or one too large; return where there is none.
 
-    Periods, intervals, lists and other objects are such cells.
+    Periods, intervals, lists and other objects are such cells, and of those that only mark what is missing the first.
     """
+    missing = ""
     for name, values in _columns(X):
         for row, value in enumerate(values):
             try:
@@ -181,13 +209,18 @@ def refuse_cells(X: Any) -> None:
                     f"row {row}; scale the column, or mark the cell as missing, by NaN"
                 ) from None
             except (TypeError, ValueError) as error:
-                if _is_missing(value) or isinstance(value, complex):  # for which scikit-learn has words of its own
+                if isinstance(value, complex):  # for which scikit-learn has words of its own
+                    continue
+                if _is_missing(value):
+                    missing = missing or f"column {name} holds {value} among other objects, in row {row}"
                     continue
                 kind = UnsupportedInputError if isinstance(error, TypeError) else InvalidDataError
                 raise kind(
                     f"Input X: column {name} holds what is no number, such as {shown(value, _CELL)} of type "
                     f"{type(value).__name__} in row {row} ({error}); drop it or turn it into numbers"
                 ) from None
+    if missing:
+        raise InvalidDataError(f"Input X: {missing}; turn the column into numbers, with NaN for what is missing")
 
 
 _CELL = 40
@@ -218,7 +251,7 @@ def _columns(X: Any) -> Iterator[tuple[str, Sequence[Any]]]:
         yield from ((repr(str(name)), X.iloc[:, j].tolist()) for j, name in enumerate(X.columns))
         return
     if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
+        frame = to_narwhals(X)
         yield from ((repr(name), frame[name].to_list()) for name in frame.columns)
         return
     try:

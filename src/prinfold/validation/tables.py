@@ -37,6 +37,7 @@ from prinfold.validation.refusals import (
     refuse_ragged,
     refuse_scale,
     refuse_text,
+    to_narwhals,
 )
 
 
@@ -55,8 +56,7 @@ def check_table(
     """
     refuse_containers(X, accept_sparse)
     refuse_dates(X)
-    if isinstance(X, np.ma.MaskedArray):  # what is masked is missing, not whatever lies beneath
-        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+    X = fill_masked(X)
     with named_misfits(X), np.errstate(over="ignore"):  # what a float cannot hold becomes infinite, and is refused
         table: Any = _validate(
             estimator,
@@ -80,14 +80,24 @@ def check_table(
     return cast(FloatArray, table) if scipy.sparse.issparse(table) else np.asarray(table)
 
 
+def fill_masked(values: Any) -> Any:
+    """Values as they are, but cells of a masked array that are masked are missing, not whatever lies beneath."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    kept = values if values.dtype.kind not in "biuf" else values.astype(np.result_type(values.dtype, np.float32))
+    if kept.dtype.kind in "fcO" or not np.ma.is_masked(kept):
+        return np.ma.filled(kept, np.nan) if kept.dtype.kind in "fcO" else kept.data
+    raise InvalidDataError(f"a masked array of {kept.dtype} cannot say which of its values are missing; leave them out")
+
+
 @contextmanager
 def named_misfits(X: Any) -> Iterator[None]:
     """Name the row or column of a table for which it cannot be made into an array; else say what was said of it."""
     try:
         yield
-    except PrinfoldError:
+    except (PrinfoldError, MemoryError):
         raise
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # libraries of tables have errors of their own for what they cannot turn into an array
         for refuse in (refuse_ragged, refuse_text, refuse_cells):
             refuse(X)
         kind = UnsupportedInputError if isinstance(error, TypeError) else InvalidDataError
@@ -183,7 +193,7 @@ def check_frame(estimator: Any, X: Any, *, reset: bool) -> Any:
 def rows_of(table: Any, rows: slice | IntArray) -> Any:
     """Some rows of a table of any kind, as a table of that kind."""
     if nw.dependencies.is_into_dataframe(table):
-        return nw.from_native(table, eager_only=True)[rows].to_native()
+        return to_narwhals(table)[rows].to_native()
     return table[rows]
 
 
@@ -192,9 +202,9 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
     if sample_weight is None:
         return None
     try:
-        if np.asarray(sample_weight).dtype.kind == "c":
-            raise InvalidDataError("sample_weight must be real numbers, got complex ones; give their size")
-        weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+        given = fill_masked(sample_weight)
+        _refuse_other_numbers("sample_weight", _array_of(given).dtype)
+        weight = _check_sample_weight(given, table, dtype=np.float64, ensure_non_negative=True)
     except PrinfoldError:
         raise
     except (TypeError, ValueError, OverflowError) as error:
@@ -221,10 +231,21 @@ def weights_within_reach(weight: FloatArray) -> FloatArray:
     return np.asarray(share * np.clip(largest, _LIGHTEST, _HEAVIEST))
 
 
+def _array_of(values: Any) -> Any:
+    """Values as an array; what the library that they come from cannot turn into one is a ValueError."""
+    filled = fill_masked(values)
+    try:
+        return np.asarray(filled)
+    except (TypeError, ValueError, OverflowError, MemoryError):
+        raise
+    except Exception as error:  # such libraries have errors of their own
+        raise ValueError(str(error)) from error
+
+
 def as_entries(name: str, values: Any) -> Any:
     """Values as an array of whatever they are; an error that calls them by ``name`` where their shape has no end."""
     try:
-        return np.asarray(values)
+        return _array_of(values)
     except ValueError as error:  # rows of unequal length
         raise InvalidDataError(f"{name} must be a sequence or rows of equal length: {error}") from error
 
@@ -232,14 +253,21 @@ def as_entries(name: str, values: Any) -> Any:
 def as_numbers(name: str, values: Any) -> FloatArray:
     """Values as a float64 array of any shape; an error that calls them by ``name`` where they are no real numbers."""
     try:
-        given = np.asarray(values)
-        if given.dtype.kind == "c":
-            raise InvalidDataError(f"{name} must be real numbers, got complex ones; give their real part or their size")
+        given = _array_of(values)
+        _refuse_other_numbers(name, given.dtype)
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, PrinfoldError):
             raise
         raise InvalidDataError(f"{name} must be numbers: {error}") from error
+
+
+def _refuse_other_numbers(name: str, dtype: np.dtype[Any]) -> None:
+    """Refuse types that NumPy would turn into real numbers without a word."""
+    if dtype.kind == "c":
+        raise InvalidDataError(f"{name} must be real numbers, got complex ones; give their real part or their size")
+    if dtype.kind in "mM":
+        raise InvalidDataError(f"{name} must be numbers, got times ({dtype}); give a count of days or seconds")
 
 
 def check_labels(estimator: Any, y: Any, table: FloatArray) -> Any:
@@ -248,7 +276,8 @@ def check_labels(estimator: Any, y: Any, table: FloatArray) -> Any:
         name = type(estimator).__name__
         raise InvalidDataError(f"{name} requires y to be passed, but the target y is None; give the class of each row")
     try:
-        labels = column_or_1d(y, warn=True)
+        _array_of(y)
+        labels = column_or_1d(fill_masked(y), warn=True)
         assert_all_finite(labels, input_name="y")
         check_consistent_length(table, labels)
         check_classification_targets(labels)
@@ -266,8 +295,12 @@ def check_targets(estimator: Any, y: Any, table: FloatArray) -> FloatArray:
         name = type(estimator).__name__
         raise InvalidDataError(f"{name} requires y to be passed, but the target y is None; give a number for each row")
     try:
+        y = fill_masked(y)
+        _refuse_other_numbers("y", _array_of(y).dtype)
         targets = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
         check_consistent_length(table, targets)
+    except PrinfoldError:
+        raise
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidDataError(f"y cannot be used: {error}") from error
     if np.isnan(targets).all(axis=0).any():

@@ -145,13 +145,17 @@ def _reader_of(path: Path) -> Callable[[Path, Reading], FileTable]:
 
 
 def refuse_absent(path: Path) -> None:
-    """Say at once that there is no such file, or that it is a folder."""
+    """Say at once that there is no such file, or that it is a folder or a pipe."""
     if path.is_dir():
         inside = sorted(each.name for each in path.iterdir() if each.suffix in READERS)
         files = f"; it holds {join_names(inside)}" if inside else ""
         raise InvalidDataError(f"{path} is a folder; name a file in it{files}")
-    if path.exists():
+    if path.is_file():
         return
+    if path.exists():
+        raise InvalidDataError(
+            f"{path} is a pipe or a device, and tables are read more than once; write it to a file first"
+        )
     if path.is_symlink():
         raise DataNotFoundError(
             f"{path} is a link to {path.readlink()}, which leads to no file; correct the link, or name the file itself"
@@ -212,7 +216,7 @@ def _spooled(path: Path, reading: Reading, draw: Draw) -> FileTable | None:
     some = _table_of_arrow(path, draw_arrow(found.path, found.n_rows, draw))
     if _holds_marked_numbers(some, reading):
         return None  # as numbers they are read by our own reader alone
-    notes = (*layout_notes(named=found.named, commas=found.comma), *some.notes)
+    notes = (*found.notes, *layout_notes(named=found.named, commas=found.comma), *some.notes)
     whole = found.n_rows if found.n_rows > len(some) else None
     return replace(some, notes=notes, named=found.named, whole=whole, spooled=found)
 

@@ -28,6 +28,7 @@ from prinfold.density.bandwidths import effective_number
 from prinfold.density.densities import resampled
 from prinfold.density.ridges.bands import FromDensity, MakeFlow, coarse_flow, observed_rows, sort_rows
 from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
+from prinfold.density.strips import sort_by_cell
 from prinfold.exceptions import InvalidDataError, percent
 from prinfold.loops import Meter
 from prinfold.validation.memory import check_draws
@@ -171,10 +172,12 @@ def chain_points(points: FloatArray, length: FloatArray) -> IntArray:
         return np.zeros(0, dtype=np.intp)
     reach = float(np.median(length))
     cells = np.floor((points - points.min(axis=0)) / (_CELL_BANDWIDTHS * reach))
-    _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
-    pairs = cKDTree(points[first]).query_pairs(reach, output_type="ndarray")
-    joined = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(first), len(first)))
-    return np.asarray(connected_components(joined, directed=False)[1])[inverse.reshape(-1)]
+    order, begin = sort_by_cell(cells)
+    pairs = cKDTree(points[np.minimum.reduceat(order, begin)]).query_pairs(reach, output_type="ndarray")
+    joined = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(begin), len(begin)))
+    group = np.empty(len(points), dtype=np.intp)
+    group[order] = np.repeat(connected_components(joined, directed=False)[1], np.diff(begin, append=len(points)))
+    return group
 
 
 class RidgePieces(NamedTuple):

@@ -19,6 +19,7 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, part, sequence_of, text
 from prinfold.gtm.mixed.column_summaries import ColumnSummary, RawColumn, summarize
 from prinfold.gtm.mixed.exponential_families import KINDS, SIZE_FACTOR, Layout
+from prinfold.validation.refusals import to_narwhals
 from prinfold.validation.settings import Constraint, flag, one_of
 
 _SHOWN = 6
@@ -122,7 +123,7 @@ class Columns:
 def read_columns(X: Any) -> Sequence[RawColumn]:
     """The columns of a frame or of a two-dimensional array."""
     if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
+        frame = to_narwhals(X)
         return [_from_series(str(series.name), series) for series in frame.iter_columns()]
     if scipy.sparse.issparse(X):
         return _SparseColumns(X)
@@ -153,7 +154,7 @@ class _SparseColumns(Sequence[RawColumn]):
 
 def library_of(X: Any) -> str:
     """The library of a frame; nothing of an array."""
-    return str(nw.from_native(X, eager_only=True).implementation) if nw.dependencies.is_into_dataframe(X) else ""
+    return str(to_narwhals(X).implementation) if nw.dependencies.is_into_dataframe(X) else ""
 
 
 def _from_series(name: str, series: Any) -> RawColumn:

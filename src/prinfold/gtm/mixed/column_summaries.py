@@ -1,4 +1,4 @@
-"""What decides on the kind of a column, found of all rows at once or block by block: summaries of blocks add up."""
+"""Summaries of columns by which their kind is chosen, of all rows at once or block by block: those of blocks add up."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RawColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """What the cells of a column hold: ``n`` of them, the ``first``, and the different ones.
+    """Cells of a column: ``n`` of them, the ``first``, and the different ones.
 
     ``distinct`` are a sorted array of numbers or a set of anything else; None where there are more than ``most``. Of
     numbers ``moments`` are weighted, ``low`` and ``high`` are

@@ -268,6 +268,10 @@ def _column_precisions(nodes: IsotropicNodes) -> FloatArray:
     return np.full(nodes.centers.shape[1], nodes.precision)
 
 
+def _in_frame(parameters: Parameters, frame: FloatArray) -> Parameters:
+    return replace(parameters, weights=parameters.weights @ frame)
+
+
 def _statistics(sums: WholeRowSums) -> Statistics:
     return Statistics(sums.mass, sums.moment, float(sums.squares.sum()), sums.log_likelihood, sums.total)
 
@@ -301,6 +305,7 @@ class IsotropicNoise:
             pairs=IsotropicNodes.pairs,
             cells=IndependentCells(),
             without_floor=self._without_floor,
+            in_frame=_in_frame,
         )
 
     def _without_floor(self) -> IsotropicNoise:

@@ -349,6 +349,9 @@ class Capabilities(Generic[P, B, N, S]):
     """The noise without a smallest variance; several maps can then share it."""
     for_nodes: Callable[[P, IntArray], P] | None = None
     """Parameters for other nodes, each with the noise of the one named: where nodes have a noise of their own."""
+    in_frame: Callable[[P, FloatArray], P] | None = None
+    """Parameters in the coordinates of an orthonormal frame (D, r) in whose span the surface lies: what a row has
+    across the frame is then as likely at every node."""
 
 
 # ------------------------------------------------------------------------------------------------- sums over rows

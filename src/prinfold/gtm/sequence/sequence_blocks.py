@@ -268,13 +268,14 @@ class SequenceStream(BlockStream):
         """Whole sequences, about a block of rows at a time; the source must give as many rows as the first time."""
         assert self.source is not None
         assert self.reader is not None
-        n_read, make = 0, self._maker
+        n_read, n_counted, make = 0, 0, self._maker
         for chunk in self.reader.chunks(self.source):
             n_read += chunk.n_read
             rows = make(chunk)
             if rows is not None:
+                n_counted += len(rows.table)
                 yield rows
-        self._refuse_change(n_read)
+        self._refuse_change(n_read, n_counted)
 
     def sum_portions(self, work: Callable[[Rows], S]) -> S:
         """Σ work(portion); where partitions of a Dask collection lie elsewhere, it is done there."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, warn_caller
+from prinfold.validation.refusals import to_narwhals
 from prinfold.validation.tables import check_weight, has_gaps
 
 
@@ -208,7 +209,7 @@ def _joined(X: Any) -> Arranged:
         if 0 in X.shape:
             raise InvalidDataError(f"X has shape {X.shape}, but sequences have at least one row and one column")
         return Arranged(X.reshape(-1, X.shape[2]), np.full(len(X), X.shape[1]), kind="array")
-    frames = [nw.from_native(each, eager_only=True, pass_through=True) for each in X]
+    frames = [to_narwhals(each, pass_through=True) for each in X]
     framed = all(isinstance(each, nw.DataFrame) for each in frames)
     parts: list[Any] = frames if framed else [np.asarray(each) for each in X]
     lengths = [int(part.shape[0]) for part in parts]
@@ -226,7 +227,7 @@ def _joined(X: Any) -> Arranged:
 
 def _split_off_column(X: Any, name: str) -> tuple[Any, None, FloatArray]:
     """A frame without a column, and that column."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = to_narwhals(X, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         raise InvalidDataError(
             f"groups={name!r} names a column, but X is {type(X).__name__}, whose columns have no names; "
