@@ -40,7 +40,7 @@ from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.rows import FEWEST_BLOCK_ROWS, Rows, as_rows, cut_for
 from prinfold.rows.streams import Survey, stream_of
-from prinfold.validation.memory import require_memory
+from prinfold.validation.memory_limits import require_memory
 from prinfold.validation.settings import as_generator
 from prinfold.validation.tables import has_gaps, rows_with_weight
 

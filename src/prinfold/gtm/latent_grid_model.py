@@ -43,7 +43,7 @@ from prinfold.gtm.warnings import Check, about_device, about_fit, node_folds, wa
 from prinfold.latent import LatentSpace
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, as_rows
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_containers, refuse_empty_columns
 from prinfold.validation.settings import (

@@ -33,7 +33,7 @@ from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.warnings import MapOnRows, about_fit, warn_about_empty_rows, warn_all
 from prinfold.latent import Atlas
 from prinfold.rows.rows import Rows, as_rows
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import as_generator, integer
 from prinfold.validation.tables import check_errors, has_gaps

@@ -34,7 +34,7 @@ from prinfold.gtm.sequence.sequence_passes import (
 )
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, Visits
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 
 
 @dataclass(frozen=True)

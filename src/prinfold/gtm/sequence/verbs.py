@@ -29,7 +29,7 @@ from prinfold.gtm.sequence.transitions import Chain
 from prinfold.gtm.weight_posterior import WeightPosterior
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import as_generator, integer
