@@ -40,7 +40,7 @@ def rename(content: Any, renames: Renames) -> Any:
 
 
 def _rename_part(items: Any, fields: Mapping[str, str], options: Mapping[str, Mapping[str, str]]) -> Any:
-    """One part of an object, its settings or its fitted attributes; anything else is no matter of names."""
+    """One part of an object, its settings or its fitted attributes, renamed; anything else is returned as it is."""
     if not (isinstance(items, dict) and isinstance(items.get("$dict"), dict)):
         return items
     named = {fields.get(name, name): value for name, value in items["$dict"].items()}

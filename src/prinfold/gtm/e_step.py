@@ -117,7 +117,7 @@ class Summer(Pass):
 
 
 class Visitor(Pass):
-    """Hands over what it finds of each part; of batches the rows alone, to those who take many groups at once."""
+    """Hands the posterior of each part to ``take``; batches of groups go whole to ``take_groups``, if there is one."""
 
     def __init__(
         self, noise: AnyNoise, rows: Rows, nodes: AnyNodes, take: Take, take_groups: TakeGroups | None = None
@@ -137,7 +137,7 @@ class Visitor(Pass):
         return self.can.compiled_weights(self.nodes)
 
     def _hand_over(self, batch: RowBatch) -> None:
-        """Group by group, of what was weighed together."""
+        """Hand over a batch, whose groups were weighed together, group by group."""
         loaded, groups = self._load_batch(batch.rows), (batch.cuts, batch.near, batch.near_cuts)
         if self.take_groups is not None:
             self.take_groups(batch.rows, loaded, groups, self.nodes)

@@ -34,15 +34,15 @@ from prinfold.gtm.starts.first_parameters import Start, warm_start
 from prinfold.rows.rows import Rows
 
 FIRST_STRENGTH = 0.1
-"""λ = α/β to begin with, and of the plain steps before."""
+"""λ = α/β of the plain EM steps, and of the first steps by evidence."""
 
 _PLAIN_STEPS = 10
-"""EM steps before α is first estimated: of a surface that does not follow the data yet the weights say nothing."""
+"""EM steps before α is first estimated, since weights of a surface that does not follow the data yet are no guide."""
 
-_MOST_STEP = 10.0
-"""Factor by which α may change in one iteration; it settles where it would, without leaps on the way."""
+_MOST_PRIOR_FACTOR = 10.0
+"""Factor by which α may change in one iteration; the fixed point is the same, but it is reached without jumps."""
 
-_CAP = 1e3
+_MOST_PRIOR_RATIO = 1e3
 """α is at most so many times the largest eigenvalue of H_T: weights are then a thousandth of what the data ask for, and
 of data without any structure the evidence has no maximum short of infinity."""
 
@@ -144,9 +144,9 @@ class EvidenceModel(gtm.GTMModel):
         old, bent = state.prior_precision, state.bent
         square = prior_along(old, state.parameters).roughness(self.surface, state.parameters.weights)
         wanted = bent.determined(old) / square if square > 0 else np.inf
-        near = np.clip(wanted, old / _MOST_STEP, old * _MOST_STEP)
+        near = np.clip(wanted, old / _MOST_PRIOR_FACTOR, old * _MOST_PRIOR_FACTOR)
         largest = float(bent.eigenvalues.max(initial=0.0))
-        return float(min(near, _CAP * largest) if largest > 0 else old)
+        return float(min(near, _MOST_PRIOR_RATIO * largest) if largest > 0 else old)
 
 
 def after_plain_steps(start: Start) -> Start:

@@ -48,8 +48,8 @@ _FINER_ITERATIONS = 16
 """Iterations that training goes on for each time nodes are doubled: the surface is in place, and the noise soon
 follows."""
 
-_TRIED_TWICE_BELOW = 2**22
-"""Rows × nodes from which a second training would take too long: some 5000 rows on the usual nodes."""
+_SECOND_START_BELOW = 2**22
+"""Rows × nodes from which on no second start is trained, which takes too long: some 5000 rows on the usual nodes."""
 
 FEWEST_ROWS = 2
 
@@ -233,14 +233,14 @@ def make_job(recipe: Recipe, latent: LatentSpace, rows: Rows) -> TrainingJob:
     return TrainingJob(model_on_rows(recipe, surface, rows), rows, basis)
 
 
-_ARRAYS_OF_A_BLOCK = 3
+_ARRAYS_PER_BLOCK = 3
 """Arrays of a number for each row of a block and each node, at least: distances, responsibilities, and one between."""
 
 
 def _require_room(surface: BasisMap, numbers_per_node: int, rows: Rows) -> None:
     """Refuse nodes for which there is no memory: for Φ and its derivatives, and for the smallest block of rows."""
     K, M, q = surface.latent.n_nodes, len(surface.penalty_mask), surface.latent.dimension
-    block = _ARRAYS_OF_A_BLOCK * numbers_per_node * min(rows.n_rows, FEWEST_BLOCK_ROWS)
+    block = _ARRAYS_PER_BLOCK * numbers_per_node * min(rows.n_rows, FEWEST_BLOCK_ROWS)
     require_memory(
         f"a map of {K} nodes and {M} basis functions",
         float(K) * (M * (2 + q) + block),
@@ -268,7 +268,7 @@ def model_for_gaps(rows: Rows, model: GTMModel) -> GTMModel:
 
 
 def fit_map(recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
-    """Train a job from its start; where that was interrupted, what it had come to is all that there will be."""
+    """Train a job from its start; if that is interrupted, the parameters that it has reached are the fitted ones."""
     warn_all(about_size(job.model.surface, job.basis, job.rows.n_rows))
     try:
         start, interrupted = recipe.begin(recipe, job), False
@@ -306,7 +306,7 @@ def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second
     Not so of large tables, which would take as long again.
     """
     rows = job.rows
-    small = rows.at_hand and rows.n_rows * job.model.surface.latent.n_nodes < _TRIED_TWICE_BELOW
+    small = rows.at_hand and rows.n_rows * job.model.surface.latent.n_nodes < _SECOND_START_BELOW
     if second is None or not small or first.outcome.reason is StopReason.INTERRUPTED:
         return first
     if not is_folded_or_many_peaked(on_rows(recipe, first, rows)):
@@ -321,7 +321,7 @@ def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second
 
 
 def on_rows(recipe: Recipe, fitted: FittedMap, rows: Rows) -> MapOnRows:
-    """A fitted map on the rows that it was trained on, to be looked at."""
+    """A fitted map with the rows that it was trained on, for checks and warnings."""
     model, state = fitted.attributes["_model"], fitted.outcome.state
     weight = recipe.row_weights(model, rows, state.parameters)
     return MapOnRows(model, rows, state.parameters, state.statistics.mass, weight, fitted.spacing, recipe.folds)

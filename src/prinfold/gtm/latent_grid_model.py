@@ -98,7 +98,7 @@ class LatentGridModel(PrincipalManifold):
         "verbose": integer(0) | flag,
     }
     _checks: ClassVar[tuple[Check, ...]] = ()
-    """Looks at a fitted model that a member of the family takes besides."""
+    """Further checks of a fitted model, each of which may warn, that a member of the family adds."""
     _accept_sparse: ClassVar[bool] = True
     _takes_blocks: ClassVar[bool] = False
     _numbers_per_node: ClassVar[int] = 1
@@ -350,7 +350,7 @@ class LatentGridModel(PrincipalManifold):
     # ------------------------------------------------------------------------------------------------ rows
 
     def _ask(self, question: Callable[[gtm.GTMModel, Rows, Parameters], R], X: Any, errors: Any = None) -> R:
-        """Put a question about the posterior to each row."""
+        """The result of ``question``, a function of model, rows and parameters, for checked rows."""
         table = self._table(X)
         return self._ask_rows(question, self._rows(table, check_errors(errors, table, self)))
 
@@ -441,7 +441,7 @@ class LatentGridModel(PrincipalManifold):
         return recipe, fitting.assemble_blocks(recipe, survey)
 
     def _train(self, recipe: Recipe, job: TrainingJob) -> FittedMap:
-        """Follow a recipe to the end, and keep what comes of it."""
+        """Train by a recipe, and set the fitted attributes."""
         found = recipe.fit(recipe, job, self._run_with_callbacks)
         self._keep(found.attributes, found.outcome)
         return found
@@ -470,5 +470,5 @@ class LatentGridModel(PrincipalManifold):
         return fitting.model_of_spread(self._recipe(trainer=BATCH), surface, spread)
 
     def _kept_spread(self) -> ColumnSpread:
-        """How far the data spread of which a file knows no more than the model."""
+        """Spread of the data, as far as the model or its file tells it."""
         return spread_of_model(float(np.min(self.noise_variance_)), self.n_features_in_)

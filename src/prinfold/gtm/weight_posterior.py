@@ -1,4 +1,4 @@
-"""How sure a surface is: the posterior of its weights about their mode (Laplace), and what follows at any place.
+"""Uncertainty of a surface: the posterior of its weights about their mode (Laplace), and its variance at any place.
 
     p(W | T) ≈ N(Ŵ, H⁻¹),   H = H_T + αM,        cov y(z) = φ(z) H⁻¹ φ(z)ᵀ
 

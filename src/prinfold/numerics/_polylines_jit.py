@@ -79,7 +79,7 @@ def sweep(
             size[j] += step[j, d] * step[j, d]
             middle[j, d] = begin[j, d] + 0.5 * step[j, d]
         reach[j] = 0.5 * np.sqrt(size[j]) * (1.0 + 1e-9)
-    # Nought before anything is found: whatever the numbers are, what is named first is a segment.
+    # 0 before anything is found: whatever the numbers are, each index is that of a segment.
     near, away, center = np.zeros(n_segments, dtype=np.int64), np.empty(n_segments), np.empty(D)
     for low in range(0, len(X), _GROUP):
         high = min(low + _GROUP, len(X))

@@ -78,7 +78,7 @@ def _require_polyline(X: FloatArray, vertices: FloatArray) -> None:
 
 def _by_products(X: FloatArray, begin: FloatArray, step: FloatArray) -> Feet:
     """Feet of rows by products of rows with vertices and steps, computed exactly once the segment is known."""
-    center = begin.mean(axis=0)  # so that little cancels where all is far from nought
+    center = begin.mean(axis=0)  # so that few digits cancel where rows are far from the origin
     rows, begins = X - center, begin - center
     size = np.einsum("sd,sd->s", step, step)
     size = np.where(size > 0, size, 1.0)

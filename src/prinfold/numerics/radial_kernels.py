@@ -1,4 +1,4 @@
-"""Radial profiles k(s) of the squared distance s in bandwidths, scaled so that k(0) = 1.
+"""Radial profiles k(s) of the squared distance s in bandwidths, scaled so that k(0) = 1, as in UKR (25), (33) and (34).
 
 A profile is used for density estimates and for regression on latent points alike, so that it must have a continuous
 first derivative; the Epanechnikov kernel has none at its rim and is not here.
@@ -15,7 +15,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 
 GAUSSIAN_CUT = 6.0
-"""Bandwidths beyond which a truncated Gaussian is nil: what is left out weighs less than exp(−18) = 1.5e-8 each."""
+"""Bandwidths beyond which a truncated Gaussian is 0: each value left out is less than exp(−18) = 1.5e-8."""
 
 FARTHEST = 1200.0
 """Squared distances in bandwidths are held there: exp(−600) changes no sum that is not computed anew, and subnormal
@@ -137,7 +137,7 @@ class Gaussian:
     name: str = "gaussian"
     width: ClassVar[float] = 1.0
     power: ClassVar[int] = 0
-    """None: a Gaussian is the limit of powers."""
+    """No power: a Gaussian is the limit of the powers p → ∞."""
 
     def value(self, s: FloatArray) -> FloatArray:
         k = np.exp(-0.5 * s)

@@ -96,7 +96,7 @@ class ColumnSelection:
         return table
 
     def _refuse_others(self, columns: _Columns) -> None:
-        """Say so where a piece has not the columns of the first."""
+        """Raise an error where the columns of a piece are not those of the first."""
         if (columns.names is None) != (self.width is not None):
             kinds = ("with names", "without") if self.width is None else ("without names", "with them")
             raise InvalidDataError(
@@ -142,7 +142,7 @@ def take_columns(piece: Any, columns: Sequence[Key] | None, weight: Key | None) 
 def keys_apart(
     piece: Any, columns: Sequence[Key] | None, weight: Key | None, taken: Sequence[Key], what: str
 ) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """The keys of the chosen columns of a piece but for those that ``what`` names, and of those."""
+    """Keys of the chosen columns but for those ``taken``, and the keys of these; errors name the argument ``what``."""
     found = _Columns.of(piece)
     own = tuple(found.key(each, what) for each in taken)
     kept = tuple(key for key in found.chosen(columns, weight)[0] if key not in own)

@@ -119,7 +119,7 @@ class ConcatenatedReader:
 
 @dataclass(frozen=True)
 class NamedFileReader:
-    """Reader of a file, which names it in what the library that reads it says is wrong with it."""
+    """Reader of a file; errors of the library that reads it are raised with the name of the file."""
 
     path: Path
     reader: Reader
@@ -247,7 +247,7 @@ def _from_zarr(path: Path) -> Reader:
 def _from_folder(path: Path) -> Reader:
     """A folder of files of one kind, which may lie in folders of their own, in the order of their names.
 
-    Names that begin with a dot or an underscore are those of other programs' notes, by custom.
+    Files whose names begin with a dot or an underscore are skipped: by custom they hold metadata of other programs.
     """
     own = (file for file in path.rglob("*") if not any(part[0] in "._" for part in file.relative_to(path).parts))
     files = sorted(file for file in own if file.suffix in _BY_ARROW)

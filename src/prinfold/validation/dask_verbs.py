@@ -128,7 +128,7 @@ def _ask_for_frame(block: Any, *, model: Any, verb: str, options: Any, empty: An
 
 
 def _weighted(block: Any, **ask: Any) -> Any:
-    """(n, 2) in its first row the answer for a partition times its rows, and how many these are; nil elsewhere."""
+    """(n, 2) zeros but for the first row: the answer for a partition times its number of rows, and that number."""
     found = np.zeros((max(len(block), 1), 2))
     if len(block):
         found[0] = float(_ask(block, **ask)) * len(block), len(block)

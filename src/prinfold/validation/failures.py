@@ -61,20 +61,20 @@ def fit_arguments() -> Mapping[str, Any]:
 
 
 def goes_on_from(path: str, require_sound: Callable[[Any], None]) -> None:
-    """Say that the fit under way goes on from a file: what the package itself would not get wrong comes from there."""
+    """Record that the fit under way resumes from a file: errors that no other fit raises are then laid to that file."""
     if (fit := _FITTING.get()) is not None:
         fit.checkpoint, fit.require_sound = path, require_sound
 
 
-class _Shown:
-    """Gives what a verb of some name runs within: nothing, until :func:`show_verbs` says otherwise."""
+class _VerbContext:
+    """Holds the maker of context managers in which verbs run: empty ones, until :func:`show_verbs` sets another."""
 
     within: Callable[[str], AbstractContextManager[object]] = staticmethod(lambda name: nullcontext())
 
 
 def show_verbs(within: Callable[[str], AbstractContextManager[object]]) -> None:
-    """Run every public verb within what ``within`` makes of its name, such as a line that says how long it takes."""
-    _Shown.within = staticmethod(within)
+    """Run every public verb in the context manager ``within(name)``, such as a line that shows the time it takes."""
+    _VerbContext.within = staticmethod(within)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,14 +84,14 @@ _FAR_APART = 1e6
 """How many times as wide as another a column may spread before the two are named."""
 
 _NOT_FINITE = re.compile(r"\b(finite|nan|infs?|infinity)\b", re.IGNORECASE)
-"""Words by which libraries tell that numbers were not finite, in errors of no kind of their own."""
+"""Words in the messages of libraries that raise a plain error where numbers are not finite."""
 
-_FOLLOWING_ERRORS = (TypeError, ValueError, LookupError, RecursionError, AssertionError)
-"""Errors that are about something else, unless numbers left double precision before: then they follow from it."""
+_ERRORS_AFTER_OVERFLOW = (TypeError, ValueError, LookupError, RecursionError, AssertionError)
+"""Errors that have causes of their own, unless numbers overflowed before: then they are consequences of that."""
 
 
 def gate_verbs(cls: C) -> C:
-    """A class of estimators of which every public verb goes through the gate, and those of its subclasses."""
+    """The class with every public verb wrapped by :func:`name_failures`, and those of its subclasses too."""
     base: Any = cls
 
     def gate_subclass(subclass: Any, /, **options: Any) -> None:
@@ -142,13 +142,13 @@ def name_failures(verb: F) -> F:
         token = _FITTING.set(_Fit(given) if outer is None and verb.__name__ == "fit" else outer)
         try:
             errors = _named_errors(left, verb.__name__, _name(self), lambda reason: _refusal(self, verb, X, reason))
-            with _Shown.within(f"{_name(self)}.{verb.__name__}"), errors:
+            with _VerbContext.within(f"{_name(self)}.{verb.__name__}"), errors:
                 found = verb(self, *args, **options)
                 if outer is None and (fit := _FITTING.get()) is not None and fit.require_sound is not None:
                     fit.require_sound(self)
         finally:
             _FITTING.reset(token)
-        _judge(self, verb, X, found, left)
+        _check_answer(self, verb, X, found, left)
         if verb.__name__ == "fit" and outer is None and not dask:
             warn_about_table(self, X, given.get("sample_weight"))
         return found
@@ -200,7 +200,7 @@ def _named_errors(left: set[str], verb: str, owner: str, refusal: Callable[[str]
         raise InvalidDataError(refusal(str(error))) from error
     except Exception as error:
         _refuse_checkpoint(owner, error)
-        follows = isinstance(error, _FOLLOWING_ERRORS) and bool(left)
+        follows = isinstance(error, _ERRORS_AFTER_OVERFLOW) and bool(left)
         if not follows and not (type(error) is ValueError and _NOT_FINITE.search(str(error))):
             raise
         raise InvalidDataError(refusal(_reason(left) or str(error))) from error
@@ -227,7 +227,7 @@ def _reason(left: set[str], place: str = "") -> str:
     return f"numbers left double precision{place} ({' and '.join(sorted(left))})" if left else ""
 
 
-def _judge(estimator: Any, verb: Callable[..., Any], X: Any, found: Any, left: set[str]) -> None:
+def _check_answer(estimator: Any, verb: Callable[..., Any], X: Any, found: Any, left: set[str]) -> None:
     """Refuse an answer that is not finite after arithmetic left double precision, and NaN always; warn of a finite one.
 
     Without such an event infinity is an answer: the logarithm of a density that is zero. So is NaN in a verb that says

@@ -31,7 +31,7 @@ def summarize_blocks(blocks: Blocks) -> TableSummary:
 
 @dataclass(frozen=True)
 class _LookAtColumns:
-    """Looks at the columns of a piece; it can be sent to where the rows are."""
+    """Summarises the columns of a piece; it can be sent to where the rows are."""
 
     columns: tuple[Key, ...] | None
     weight: Key | None

@@ -1,4 +1,4 @@
-"""Numbers that stand for columns handed back as such, in a frame of the library and in the types that they came in."""
+"""Encoded columns turned back into values, in a frame of the library and in the types in which they came."""
 
 from __future__ import annotations
 

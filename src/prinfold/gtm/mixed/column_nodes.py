@@ -21,9 +21,9 @@ _DIFFERENCE_STEP = 0.1
 
 
 class MixedNodes(NamedTuple):
-    """Nodes as the E-step wants them: ``loading`` (2D', K) goes with [t, s]; ``centers`` (K, D') are predictors.
+    """Nodes in the form that the E-step uses: ``loading`` (2D', K) goes with [t, s].
 
-    ``learned`` says whether dispersions are to be learned.
+    ``centers`` (K, D') are predictors. ``learned`` says whether dispersions are to be learned.
     """
 
     layout: Layout
@@ -151,7 +151,7 @@ class MixedNodes(NamedTuple):
 
 @dataclass
 class MixedSums:
-    """Sums under way: ``products`` (2D' + 1, K) of t, s and 1; ``scattered`` (K, D'') of s g."""
+    """Sums of an E-step: ``products`` (2D' + 1, K) of t, s and 1; ``scattered`` (K, D'') of s g."""
 
     nodes: MixedNodes
     products: FloatArray

@@ -1,4 +1,4 @@
-"""Blocks of rows of mixed columns, the statistics of them that one M-step needs, and the best dispersion for those."""
+"""Blocks of rows of mixed columns (thesis 6.8), their statistics for an M-step, and the best dispersion for those."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MixedStatistics(RowStatistics):
 
 
 def best_dispersion(slack: Any) -> Any:
-    """The root r of ln r − ψ(r) = −1 − slack, slack being the mean of ln g − g."""
+    """The root r of ln r − ψ(r) = −1 − slack, slack being the mean of ln g − g: the shape of a gamma (Minka, 2002)."""
     y = np.maximum(-1.0 - np.asarray(slack, dtype=np.float64), 1e-12)
     r = (3.0 - y + np.sqrt(np.square(y - 3.0) + 24.0 * y)) / (12.0 * y)  # within 2 % everywhere
     for _ in range(4):

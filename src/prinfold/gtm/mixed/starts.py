@@ -1,8 +1,8 @@
-"""Where the training of mixed columns begins: any start of numbers, in an encoded table and seen through the links.
+"""Starts of a GTM of mixed columns (thesis 6.8): any start of a numerical GTM, made in an encoded table.
 
 Numbers are in units of their spread; of levels there is an indicator for each, and of counts the square root at a size
-factor of 1, all less their mean. Images of the nodes in that table become shares and rates, and their predictors the
-targets of the weights.
+factor of 1, all less their mean. Images of the nodes in that table become shares and rates, and their predictors, by
+the link functions, the targets of the weights. The encoding is ours.
 """
 
 from __future__ import annotations

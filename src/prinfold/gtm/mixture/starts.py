@@ -1,4 +1,4 @@
-"""Where a mixture of GTMs begins: rows in parts, a map for each, and the best of several tries."""
+"""Starts of a mixture of GTMs: rows in parts, a map for each part, and the best of several partitions."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ PARTITIONS = {
     "flats": (find_flats,),
     "clouds": (find_clouds,),
 }
-"""Name → what looks for parts, in turn."""
+"""Name → functions that partition the rows, used in turn."""
 
-_TRIAL = 15
+_TRIAL_ITERATIONS = 15
 """EM iterations after which starts are compared."""
 
-_ORDERS = 6
+_MOST_ORDERS = 6
 """Ways of giving parts to maps of different recipes that are tried for each partition."""
 
 _ROWS_FOR_OWN_SPREAD = 20
@@ -83,7 +83,7 @@ class MixtureStart:
 
 
 def check_recipes(given: Any, n_maps: int, shared: bool) -> list[GTM]:
-    """A recipe for each map; what a mixture cannot do is refused."""
+    """A recipe for each map; an error for recipes that a mixture cannot use."""
     recipes = list(given) if isinstance(given, list | tuple) else [GTM() if given is None else given] * n_maps
     if len(recipes) != n_maps:
         raise InvalidParameterError(f"gtm lists {len(recipes)} recipes for n_maps={n_maps}; give one for each map")
@@ -106,7 +106,7 @@ def check_recipes(given: Any, n_maps: int, shared: bool) -> list[GTM]:
 
 
 def _refuse_unknown_numbers(recipe: GTM) -> None:
-    """Refuse what is found from all rows while a GTM trains alone."""
+    """Raise an error for settings whose values a GTM finds from all rows while it trains alone."""
     if recipe.prior_precision == "evidence":
         raise InvalidParameterError("the maps of a mixture need a prior_precision that is a number, got 'evidence'")
     if not isinstance(recipe.init, str):
@@ -188,7 +188,7 @@ def _by_weight(part: IntArray, weight: FloatArray | None, n_maps: int) -> IntArr
 
 def _orders(n_maps: int, several: bool) -> list[tuple[int, ...]]:
     """Which part each map takes; where all maps are alike there is nothing to choose."""
-    return list(islice(permutations(range(n_maps)), _ORDERS if several else 1))
+    return list(islice(permutations(range(n_maps)), _MOST_ORDERS if several else 1))
 
 
 def _begin_from_parts(
@@ -280,7 +280,7 @@ def _train_briefly(mixture: Any, begun: MixtureStart) -> MixtureStart:
         lambda: begun.state,
         lambda state: model.step(rows, state, mixture.relaxation),
         model.measure,
-        max_iter=_TRIAL,
+        max_iter=_TRIAL_ITERATIONS,
         tol=mixture.tol,
     )
     if outcome.reason is StopReason.INTERRUPTED:  # there is no model yet that could be kept

@@ -1,4 +1,4 @@
-"""The verbs of a fitted mixture of GTMs: each asks the maps, and weighs their answers by memberships."""
+"""The verbs of a fitted mixture of GTMs (thesis 6.3): results of the maps, weighted by memberships."""
 
 from __future__ import annotations
 
@@ -395,7 +395,7 @@ class MixtureVerbs(PrincipalManifold):
     # -------------------------------------------------------------------------------------- warnings
 
     def _warn(self, rows: Rows, model: algorithm.MixtureModel, state: algorithm.MixtureState) -> None:
-        """Say in words what went wrong or may mislead."""
+        """Warn about maps without rows, and of results that may mislead."""
         for words, category in self._stopping_warnings():
             warn_caller(words, category)
         total = rows.total_weight

@@ -1,6 +1,7 @@
 """Noise with factors for rows that are complete and have no errors: S = I + β UᵀU is the same for all of them.
 
-For the model see :mod:`prinfold.gtm.noise.factor_model`, for other rows :mod:`prinfold.gtm.noise.factor_gaps`.
+For the model, thesis 6.2 and 6.4, see :mod:`prinfold.gtm.noise.factor_model`, for other rows
+:mod:`prinfold.gtm.noise.factor_gaps`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ROOT_TWO = float(np.sqrt(2.0))
 
 
 class FactorNodes(NamedTuple):
-    """Nodes as complete rows want them.
+    """Nodes in the form that the E-step uses for complete rows.
 
     [t, 1] · ``loading`` (1 + q, D + 1, K) is, first, what differs between nodes of −½β‖t − y‖² − ½ ln|S|, then the
     entries of w = √½ L⁻¹b, with S = L Lᵀ packed in ``root`` (·, K). The quadratic form is −½β‖t − y‖² + ‖w‖².
@@ -78,7 +79,7 @@ class FactorNodes(NamedTuple):
 
 @dataclass
 class FactorSums:
-    """Sums under way: ``products`` (1 + q, D + 1, K) of [T, 1] with R and with R w."""
+    """Sums of an E-step: ``products`` (1 + q, D + 1, K) of [T, 1] with R and with R w."""
 
     nodes: FactorNodes
     products: FloatArray

@@ -25,10 +25,11 @@ from prinfold.numerics.small_matrices import at, backward, cholesky, forward, in
 
 
 class CellFactorNodes(NamedTuple):
-    """Nodes as rows with gaps want them: everything that is multiplied with cells, columns before nodes.
+    """Nodes in the form that the E-step uses for rows with gaps.
 
-    ``loading`` (2D, K) holds y and −½y²; ``factors`` (q, D, K) U, ``offsets`` (q, D, K) U y and ``products`` (·, D, K)
-    the packed U Uᵀ of each column; ``inverse`` (K,) is 1/v and ``sign`` (K,) that of U Uᵀ in Σ.
+    Arrays that are multiplied with cells have the axis of columns before that of nodes. ``loading`` (2D, K) holds y and
+    −½y²; ``factors`` (q, D, K) U, ``offsets`` (q, D, K) U y and ``products`` (·, D, K) the packed U Uᵀ of each column;
+    ``inverse`` (K,) is 1/v and ``sign`` (K,) that of U Uᵀ in Σ.
     """
 
     centers: FloatArray
@@ -126,7 +127,7 @@ def weigh(loaded: MeasuredCells, trust: FloatArray, nodes: CellFactorNodes, work
 
 @dataclass
 class CellFactorSums:
-    """Sums under way: ``parts`` (P, F + 1 + q, D, K) of ρ with E[g gᵀ] and of ρ t with E[g], then with ρ² for ρ."""
+    """Sums of an E-step: ``parts`` (P, F + 1 + q, D, K) of ρ with E[g gᵀ] and of ρ t with E[g], then with ρ² for ρ."""
 
     nodes: CellFactorNodes
     moments: FloatArray

@@ -1,4 +1,4 @@
-"""Where a surface and straight directions beside it begin.
+"""Starts of a surface together with straight directions beside it.
 
 EM finds what is near its start: a surface that begins along a direction in which data are straight stays there, and
 what is curved is taken for noise (thesis, end of 6.4). So the principal axes are shared out between surface and

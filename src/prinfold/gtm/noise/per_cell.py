@@ -7,7 +7,7 @@ A cell has the precision
 v_d being the variance of the noise, one for each column or one for all, and e_nd the standard deviation with which
 the cell is known to have been measured. With it log p(t | node) is ½ Σ_d [ln(p_nd / 2π) − p_nd (t_nd − y_kd)²] over
 what was measured, thesis 6.5, which is one product of [p t, p] with the nodes; mass and moment of a node become one
-number for each column.
+number for each column. Known errors e are ours.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def as_cells(block: FloatArray, errors: FloatArray | None) -> MeasuredCells:
 
 
 class CellNodes(NamedTuple):
-    """Nodes as the E-step wants them: ``loading`` (2D, K) holds y and −½y², ``variance`` (D,) the noise.
+    """Nodes in the form that the E-step uses: ``loading`` (2D, K) holds y and −½y², ``variance`` (D,) the noise.
 
     ``plain`` (D + 1, K) holds y/v and −½Σy²/v, for rows without gaps and errors.
     """
@@ -194,7 +194,7 @@ class CellStatistics(RowStatistics):
 
 @dataclass
 class CellSums:
-    """Sums under way: ``products`` (2D + 1, K) of ρ t, ρ and 1, ``squared`` (2D, K) of ρ² t and ρ²."""
+    """Sums of an E-step: ``products`` (2D + 1, K) of ρ t, ρ and 1, ``squared`` (2D, K) of ρ² t and ρ²."""
 
     variance: FloatArray
     products: FloatArray

@@ -10,9 +10,10 @@ With δ = Σ_d p_nd (t_nd − y_kd)² over the D_n cells that were measured and 
     log p(t | node) = ln Γ((ν + D_n)/2) − ln Γ(ν/2) + ½ Σ_d ln(p_nd / νπ) − ½ (ν + D_n) ln(1 + δ/ν),
     E[u | t, node]  = (ν + D_n) / (ν + δ),
 
-exactly, whatever is missing: the marginal of a t is a t. Known errors e share the scale of their row, which is why
-this stays exact: in a row that lies far off, they too were too small. EM is that of independent cells with the
-responsibilities times E[u]; ν is found from E[ln u] − E[u] alone.
+exactly, whatever is missing: the marginal of a t is a t. Mixtures of t distributions are fitted so by Peel & McLachlan
+(2000), the GTM among them, with missing cells, by Vellido (2006); known errors are ours. Known errors e share the scale
+of their row, which is why this stays exact: in a row that lies far off, they too were too small. EM is that of
+independent cells with the responsibilities times E[u]; ν is found from E[ln u] − E[u] alone (Liu & Rubin, 1995).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ MOST_DF = 200.0
 
 
 class StudentNodes(NamedTuple):
-    """Nodes as the E-step wants them.
+    """Nodes in the form that the E-step uses.
 
     ``loading`` (2D + 1, K) holds −2y, y² and 1, about ``middle`` (D,), the mean of the nodes: a square of a distance is
     then not lost between squares of the distance of outliers from wherever the origin may be.
@@ -182,7 +183,7 @@ class StudentStatistics(CellStatistics):
 
 @dataclass
 class StudentSums:
-    """Sums under way: ``products`` (2D + 1, K) of ρ t, ρ and 1 with u, ``squared`` (2D, K) of ρ² t and ρ² with u."""
+    """Sums of an E-step: ``products`` (2D + 1, K) of ρ t, ρ and 1 with u, ``squared`` (2D, K) of ρ² t and ρ² with u."""
 
     variance: FloatArray
     df: float

@@ -1,6 +1,6 @@
 """Forward, backward and best paths of a hidden Markov chain whose steps are short, but for jumps to anywhere.
 
-The E-step of GTM through time, thesis 7.4.
+The E-step of GTM through time, thesis 7.4: the scaled passes of Rabiner (1989), with transitions of a form of our own.
 
 A chain over K nodes is at node j and goes to one of the few nodes near it with probabilities ``share``, or jumps to any
 node with probability ``leap`` each:
@@ -32,7 +32,7 @@ LOST = 1e-12
 
 
 class ChainSteps(NamedTuple):
-    """A chain as passes want it: see the head of this file; ``initial`` (K,) is where sequences begin."""
+    """Transition probabilities as in the head of this file; ``initial`` (K,) are those of the first node."""
 
     initial: FloatArray
     cuts: IntArray

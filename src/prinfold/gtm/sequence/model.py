@@ -108,7 +108,7 @@ class SequenceState(NamedTuple):
 
 
 def stand_alone(rows: Rows, chain: Chain) -> bool:
-    """Whether each row may be looked at on its own, and every node at it alike."""
+    """Whether rows are independent of each other, with all nodes equally likely before a row is seen."""
     return chain.forgetful or (chain.flat_start and len(_cuts(rows)) == rows.n_rows + 1)
 
 
@@ -229,7 +229,7 @@ def _cuts(rows: Rows) -> IntArray:
 
 
 def _visit_sequences(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]) -> None:
-    """Send walkers over all sequences."""
+    """Make a pass over all sequences, with workers from ``make``."""
     walker, parts = _sequence_workers(model, rows, parameters, chain, make)
     work_through(walker, parts, rows.n_rows * len(chain.initial))
 
@@ -238,7 +238,7 @@ def _visit_sequences(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Ch
 def _sequence_workers(
     model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]
 ) -> tuple[Callable[[], Any], list[slice]]:
-    """A maker of walkers, and the parts that walkers take: whole sequences."""
+    """A maker of the workers of a pass, and the parts that they take: whole sequences."""
     # In double precision throughout: a step multiplies what the last one left.
     nodes = model.noise.at_nodes(model.surface, parameters)
     begins, parts = marks(_cuts(rows)), portions(_cuts(rows), rows.block_rows)

@@ -92,7 +92,7 @@ class SequenceWalk(ABC):
 
 
 class FilteringWalk(SequenceWalk):
-    """Finds what rows say of each other up to the present, and hands it to ``take`` in order."""
+    """Hands the posterior of rows given those up to each (filtering) to ``take``, in order."""
 
     @abstractmethod
     def take(self, some: slice, loaded: Any, posterior: Posterior) -> None:
@@ -108,7 +108,7 @@ class FilteringWalk(SequenceWalk):
 
 
 class SmoothingWalk(SequenceWalk):
-    """Finds what whole sequences say of their rows, hands it to ``take``, and counts steps; goes from back to front."""
+    """Hands the posterior of rows given whole sequences (smoothing) to ``take``, from the end on, and counts steps."""
 
     def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps) -> None:
         super().__init__(noise, rows, nodes, begins, steps)

@@ -36,7 +36,7 @@ from prinfold.validation.settings import as_generator, integer
 from prinfold.validation.tables import check_errors, gives_frames
 
 
-class _Without:
+class _MissingVerb:
     """A verb that a subclass does not have, and why."""
 
     def __init__(self, reason: str) -> None:
@@ -49,19 +49,21 @@ class _Without:
         raise NotAvailableError(f"{owner.__name__} has no {self.name}: {self.reason}")
 
 
-_ROWS_ONLY = "it would take each row for itself, without the rest of its sequence; compare models by score on sequences"
+_IGNORES_ORDER = (
+    "it would take each row for itself, without the rest of its sequence; compare models by score on sequences"
+)
 
-_WHOLE = "a sequence is learned from as a whole; call fit with all of them"
+_NEEDS_WHOLE_SEQUENCES = "a sequence is learned from as a whole; call fit with all of them"
 
 
 @fill_parameter_docs
 class SequenceVerbs(GTM):
     """The verbs of a GTM whose rows hang together; ``lengths`` or ``groups`` say how, and without them they do not."""
 
-    log_evidence: ClassVar[Any] = _Without(_ROWS_ONLY)
-    effective_weights: ClassVar[Any] = _Without(_ROWS_ONLY)
-    partial_fit: ClassVar[Any] = _Without(_WHOLE)
-    n_seen_: ClassVar[Any] = _Without(_WHOLE)
+    log_evidence: ClassVar[Any] = _MissingVerb(_IGNORES_ORDER)
+    effective_weights: ClassVar[Any] = _MissingVerb(_IGNORES_ORDER)
+    partial_fit: ClassVar[Any] = _MissingVerb(_NEEDS_WHOLE_SEQUENCES)
+    n_seen_: ClassVar[Any] = _MissingVerb(_NEEDS_WHOLE_SEQUENCES)
     memory_ = None  # of a stream, which there is none of
     _takes_blocks: ClassVar[bool] = False  # which say nothing of sequences, and may end in the midst of one
 

@@ -1,7 +1,9 @@
 """Rows placed on circles, cylinders and tori by the loops that persist in them.
 
 A principal plane of a knot shows a curve that crosses itself, one of a torus a disc, and a start from there winds the
-latent circle round the wrong way or not at all. The loops of the data themselves say which way round is round.
+latent circle round the wrong way or not at all. The loops of the data themselves say where to lay it. Loops and
+angles are those of :mod:`prinfold.geometry.persistent_loops` (de Silva, Morozov & Vejdemo-Johansson, 2011), the heights
+are ours.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Frozen(NamedTuple):
 
 
 def refuse_unsplit(noise: AnyNoise) -> None:
-    """Sums of factors are found for all nodes at once."""
+    """Raise an error for a noise with factors, whose sums are found for all nodes at once."""
     if noise.capabilities.factors is not None:
         raise InvalidParameterError(
             f"Incremental(freeze=…) does not go with {in_words(noise)}, whose sums are found for all nodes at once; "
