@@ -58,7 +58,7 @@ class Checkpoint:
     def __repr__(self) -> str:
         return f"Checkpoint({os.fspath(self.path)!r}, every={self.every:g})"
 
-    # scikit-learn asks these of every callback. Training is heard of by its loop, which alone can go on from a file.
+    # scikit-learn requires these methods of every callback. Files are written by the training loop, which can resume.
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Do nothing when ``fit`` begins."""

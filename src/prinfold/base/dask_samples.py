@@ -1,4 +1,4 @@
-"""Fits of methods that need all rows at once to a sample of a Dask collection, and what is lost by that."""
+"""Fits to a sample of a Dask collection, for methods that need all rows at once, and the error of other rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prinfold.exceptions import DegenerateWarning, UnsupportedInputError, warn_c
 from prinfold.rows.dask_partitions import DaskPartitions
 
 _SAMPLE_ROWS = 5000
-"""Rows that are fitted; as many others tell what is lost."""
+"""Rows that are fitted; as many others are used to estimate the error."""
 
 
 @dataclass(frozen=True)

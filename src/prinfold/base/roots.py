@@ -1,8 +1,8 @@
-"""The root of a curve or a graph: where its pseudotime begins, from what a person says of it.
+"""The root of a curve or a graph, where its pseudotime begins, from the setting ``root``.
 
-A root is told by the number of a row, a row or several, a mask of rows, or a score that is to grow with time. The first
-four are a position in data space, the last is followed: of all free ends the one is taken from which time and score
-have the highest rank correlation.
+The setting is the number of a row, a row or several, a mask of rows, or a score that is to grow with time. The first
+four are a position in data space; for a score the root is the free end from which time and score have the highest rank
+correlation.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ ROOT: Constraint = (
 """The setting ``root``."""
 
 _REMOTE_FACTOR = 2.0
-"""Distance of a root from the graph, in units of the largest of a row, from which on it is in other units."""
+"""Distance of a root from the graph, over the largest of a row, above which it was probably given in other units."""
 
 _NEAR_SHARE = 0.01
-"""Distance of a root from the graph, as a share of its length, up to which it is near whatever rows say."""
+"""Distance of a root from the graph, as a share of its length, up to which it always counts as near."""
 
 END_SHARE = 1.0 / 3.0
 """Share of the length of a branch within which a root near its free end is that end."""
@@ -48,7 +48,7 @@ Nearest = Callable[[FloatArray], FloatArray]
 
 
 class Root(NamedTuple):
-    """A root as it was told: its ``position`` (D,) in data space, or the ``score`` (n,) that is to grow with time."""
+    """A root as it was given: its ``position`` (D,) in data space, or the ``score`` (n,) that is to grow with time."""
 
     position: FloatArray | None
     score: FloatArray | None
@@ -65,7 +65,7 @@ class RootSuggestion(NamedTuple):
     correlation: FloatArray
 
 
-# -------------------------------------------------------------------------------------------- what is said of a root
+# --------------------------------------------------------------------------------------------- reading the setting
 
 
 def read_root(root: Any, table: FloatArray) -> Root:
@@ -78,7 +78,7 @@ def read_root(root: Any, table: FloatArray) -> Root:
         raise InvalidDataError(
             f"root must be the number of a row, rows, a mask of rows or a score of each row; got {shown(root)}"
         ) from error
-    if given.shape == (len(table),) != (table.shape[1],) and _is_mark(given):
+    if given.shape == (len(table),) != (table.shape[1],) and _is_mask(given):
         given = given.astype(bool)
     if given.dtype == bool:
         return Root(_middle_of_marked_rows(given, table), None)
@@ -87,8 +87,8 @@ def read_root(root: Any, table: FloatArray) -> Root:
     return Root(_given_rows(given, table), None)
 
 
-def _is_mark(given: Any) -> bool:
-    """Whether numbers or objects are nought and one, or true and false, alone: a mark of rows and no score of them."""
+def _is_mask(given: Any) -> bool:
+    """Whether all values are 0 and 1, or True and False: a mask of rows, not a score."""
     return all(isinstance(each, bool | int | float | np.generic) and each in (0, 1) for each in given.tolist())
 
 
@@ -190,12 +190,13 @@ def _follow_score(
     return found
 
 
-def hand_on_roots(
+def transfer_roots(
     graph: BranchGraph, roots: Projection, score: FloatArray, table: FloatArray, nearest: Nearest
 ) -> FloatArray:
-    """(C, 1) roots of a graph, from those of another fit of the same rows by their nearest points on it.
+    """(C, 1) roots of a graph: the points on it that are nearest to the roots of another fit of the same rows.
 
-    A component that none of them is nearest to begins where time follows a ``score`` (n,) best: that of the other fit.
+    A component without such a point begins where time has the highest correlation with ``score`` (n,), the times in the
+    other fit.
     """
     found = _follow_score(graph, score, nearest(table), table, nearest)
     order = np.argsort(-roots.squared_distance, kind="stable")  # where two lie in one component, the nearer one counts
@@ -284,7 +285,7 @@ def remote_warning(off: float, most: float, length: float, noun: str) -> list[tu
 
 
 def component_warning(rooted: RootedGraph, root: Root) -> list[tuple[str, type[Warning]]]:
-    """A warning about components in which nobody said where time begins."""
+    """A warning about components for which no root was given."""
     C = rooted.graph.n_components
     if C == 1 or root.position is None:
         return []

@@ -1,11 +1,11 @@
-"""Pseudotime and all that follows from a root, for every estimator whose surface is a curve or a graph of branches.
+"""Pseudotime, branches and lineages from a root, for estimators whose surface is a curve or a graph of branches.
 
 Where along a graph a row x belongs is uncertain: with noise s in each direction across it and places y(z) evenly along
 its length,
 
     p(z | x) ∝ exp(−‖x − y(z)‖² / 2s²).
 
-Standard deviations of times, probabilities of branches and weights of lineages are those of this posterior.
+Standard deviations of times, probabilities of branches and weights of lineages are those of this posterior (ours).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from prinfold.base.roots import (
     choose_roots,
     component_warning,
     default_roots,
-    hand_on_roots,
     read_root,
     remote_warning,
     suggest_roots,
+    transfer_roots,
 )
 from prinfold.exceptions import Advice, DegenerateWarning, Message, StructureWarning, import_optional, warn_caller
 from prinfold.geometry.projection import Projection
@@ -338,7 +338,7 @@ class TrajectoryVerbs:
         """(n,) times of rows in another fit ``model`` of them, from the roots of this one."""
         rooted, graph, Z = self.rooted_, model._network(), self._nearest(table).latent
         roots = model._nearest(np.asarray(self._data_points(rooted.roots)))
-        given = hand_on_roots(graph, roots, rooted.times(Z), table, lambda rows: model._nearest(rows).latent)
+        given = transfer_roots(graph, roots, rooted.times(Z), table, lambda rows: model._nearest(rows).latent)
         return times_as_in(rooted, Z, RootedGraph(graph, given), model._nearest(table).latent)
 
     def _warn_without_root(self) -> None:

@@ -49,7 +49,7 @@ class Intervals:
         b, z = self.piece(Z), Z[..., 0]
         low, high = self.low[b], self.high[b]
         wrapped = low + np.mod(z - low, self._period[b])
-        # np.mod may round up to the period itself; the seam has one name only, its lower end.
+        # np.mod may round up to the period itself, but each place has one coordinate: the lower end stands for both.
         wrapped = np.where(wrapped >= high, low, wrapped)
         return np.asarray(np.where(self.closed[b], wrapped, np.clip(z, low, high))[..., None])
 

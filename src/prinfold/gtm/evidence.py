@@ -107,7 +107,7 @@ def log_evidence(log_likelihood: float, prior_precision: float, roughness: float
 def approximate_block(surface: BasisMap, mass: FloatArray, precision: float) -> FloatArray:
     """(M, M) β ΦᵀGΦ, the block of every column in the approximate Hessian (A.11).
 
-    It takes the responsibilities as given, as if a row belonged to one node. Other blocks are nil.
+    It takes the responsibilities as given, as if a row belonged to one node. Other blocks are 0.
     """
     return precision * surface.gram(mass)
 

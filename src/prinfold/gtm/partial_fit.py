@@ -177,6 +177,6 @@ def _join(gathered: list[GivenRows]) -> GivenRows:
 
 
 def _errors_of(rows: GivenRows) -> FloatArray:
-    """(n, D) errors of all cells, nil where none are known."""
+    """(n, D) errors of all cells, 0 where none are known."""
     known = np.zeros((1, 1)) if rows.errors is None else rows.errors
     return np.broadcast_to(known, rows.table.shape)

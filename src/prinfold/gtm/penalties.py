@@ -22,7 +22,7 @@ class Penalty(Protocol):
         """Penalty, to be taken off the log-likelihood."""
 
     def tie(self, roughness: float) -> float:
-        """Factor of β/2 in the penalty; nil where it does not depend on β."""
+        """Factor of β/2 in the penalty; 0 where it does not depend on β."""
 
     def precision(self, n_values: float, error: float, roughness: float) -> float:
         """β that maximises ½ n ln β − ½ β error − value."""

@@ -51,7 +51,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEst
     Attributes
     ----------
     gtm_ : GTM
-        The fitted model, with all verbs of its surface: the rows where f is nil.
+        The fitted model, with all verbs of its surface: the rows where f is 0.
     linear_axes_ : ndarray of shape (n_linear, D)
         Vᵀ, the straight directions, longest first, each as long as rows scatter along it.
     {n_features_in_}

@@ -1,4 +1,4 @@
-"""Several latent spaces beside each other: where the maps of a mixture live."""
+"""Several latent spaces beside each other, one for each map of a mixture (GTM thesis 6.3)."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class AtlasEmbedding:
         return [1 + chart.n_embedded for chart in self.atlas.charts]
 
     def embed(self, Z: FloatArray) -> FloatArray:
-        """Embedded places, each chart in columns of its own beside a column of ones; the rest is nil."""
+        """Embedded places, each chart in columns of its own beside a column of ones; the rest is 0."""
         widths, chart = self.widths, self.atlas.domain.chart(Z)
         out = np.zeros((len(Z), sum(widths)))
         for j, space in enumerate(self.atlas.charts):

@@ -1,4 +1,4 @@
-"""A graph of branches: the places that they join, shortest ways along it, and what is told from a root.
+"""A graph of branches: its ends and forks, shortest paths along it, and times and lineages from a root.
 
 A place is an end, where one branch begins or ends, or a fork, where three or more do. Distances are lengths of the
 shortest way along branches. Time from a root is the distance from it; round a closed branch it goes on in one

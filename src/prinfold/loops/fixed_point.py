@@ -69,7 +69,7 @@ class Listeners:
         return replace(self, each=tuple(shifted(listen) for listen in self.each))
 
 
-NOBODY = Listeners()
+NO_LISTENERS = Listeners()
 
 
 def run_fixed_point(
@@ -79,7 +79,7 @@ def run_fixed_point(
     *,
     max_iter: int,
     tol: float,
-    listeners: Listeners = NOBODY,
+    listeners: Listeners = NO_LISTENERS,
     rule: StoppingRule | None = None,
 ) -> Outcome[S]:
     """Iterate ``step`` from ``begin()`` while ``measure(state)["objective"]`` still rises by ``tol``.
@@ -141,7 +141,7 @@ def go_on(
     more: int,
     max_iter: int,
     tol: float,
-    listeners: Listeners = NOBODY,
+    listeners: Listeners = NO_LISTENERS,
 ) -> Outcome[S]:
     """The outcome of at most ``more`` iterations of another loop, which begins where the first had settled.
 

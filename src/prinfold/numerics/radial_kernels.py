@@ -47,7 +47,7 @@ class Profile(Protocol):
 
     @property
     def reach(self) -> float:
-        """Distance in bandwidths from which on the kernel is exactly nil; inf where it never is."""
+        """Distance in bandwidths from which on the kernel is exactly 0; inf where it never is."""
 
     @property
     def width(self) -> float:
@@ -75,7 +75,7 @@ class Profile(Protocol):
 
 @dataclass(frozen=True)
 class GaussianPairs:
-    """exp(−s/2) of all pairs of a block, nil beyond ``reach``."""
+    """exp(−s/2) of all pairs of a block, 0 beyond ``reach``."""
 
     reach: float
     decay: float | None = -0.5
@@ -131,7 +131,7 @@ class PowerPairs:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """k(s) = exp(−s/2); with a finite ``reach`` nil beyond it."""
+    """k(s) = exp(−s/2); with a finite ``reach`` 0 beyond it."""
 
     reach: float = inf
     name: str = "gaussian"
@@ -162,7 +162,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Power:
-    """k(s) = (1 − s)₊ᵖ, nil from one bandwidth on: p = 2 is the quartic kernel, p = 3 the triweight."""
+    """k(s) = (1 − s)₊ᵖ, 0 from one bandwidth on: p = 2 is the quartic kernel, p = 3 the triweight."""
 
     power: int
     name: str

@@ -147,7 +147,7 @@ def _answer_for_a_row(verb: Callable[..., Any], estimator: Any, n_columns: int, 
         warnings.simplefilter("ignore")
         n_features = getattr(estimator, "n_features_in_", n_columns)
         row = np.zeros((1, n_features if first == "Z" else n_columns))
-        if getattr(estimator, "_accept_frames", False):  # whose columns may have levels, of which nil is none
+        if getattr(estimator, "_accept_frames", False):  # whose columns may have levels, of which 0 is none
             row = np.asarray(estimator._some_row())
         if first == "Z":
             row = estimator.transform(row)

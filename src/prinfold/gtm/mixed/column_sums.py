@@ -17,7 +17,7 @@ LEAST_DISPERSION, MOST_DISPERSION = 1e-3, 1e6
 
 @dataclass(frozen=True)
 class MixedBlock:
-    """A block of rows: ``values`` (n, D') and their ``exposure`` (n, D'), both nil where a cell is missing.
+    """A block of rows: ``values`` (n, D') and their ``exposure`` (n, D'), both 0 where a cell is missing.
 
     ``seen`` (n, D) tells which cells are there, ``factor`` (n,) is the size factor, and ``own`` (n,) what the log
     density has that no parameter changes.
@@ -33,7 +33,7 @@ class MixedBlock:
         return len(self.values)
 
     def shapes(self, d: int, r: float) -> tuple[FloatArray, FloatArray]:
-        """(n,) negative binomial counts t, and t + r: the shape of their gamma variable, nil where none is."""
+        """(n,) negative binomial counts t, and t + r: the shape of their gamma variable, 0 where none is."""
         counts = self.values[:, d].astype(np.float64, copy=False)
         return counts, np.where(self.exposure[:, d] > 0, counts + r, 0.0)
 

@@ -104,7 +104,7 @@ class MixedGTM(MixedTables):
         Weights of the basis functions, for each linear predictor: one for a column, of a categorical one as many as
         levels.
     offset_ : ndarray of shape (D,)
-        Mean of the training rows in Gaussian columns, about which their predictors are; nil in others.
+        Mean of the training rows in Gaussian columns, about which their predictors are; 0 in others.
     noise_variance_ : float
         Mean variance of the noise in Gaussian columns; 1 where there are none.
     noise_parameters_ : dict
@@ -279,7 +279,7 @@ class MixedGTM(MixedTables):
         frame or ndarray of shape (n, D)
             The rows, in a frame where X is one; what was measured stays as it is.
         ndarray of shape (n, D)
-            Of numbers the standard deviation about their expectation, nil where they were measured; of levels the
+            Of numbers the standard deviation about their expectation, 0 where they were measured; of levels the
             probability of the one filled in, 1 where it was measured. Only with ``return_std``.
         """
         table = self._table(X)
@@ -355,7 +355,7 @@ class MixedGTM(MixedTables):
         return gtm.GTMModel(surface, noise, choose_penalty(self))
 
     def _center(self, table: FloatArray, weight: FloatArray | None, gaps: bool) -> FloatArray:
-        """(D,) means of Gaussian columns, nil of others."""
+        """(D,) means of Gaussian columns, 0 of others."""
         found = np.zeros(table.shape[1])
         g = self.columns_.layout.columns("gaussian")
         if len(g):

@@ -228,7 +228,7 @@ def _begin_from_parts(
 
 
 def _part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows:
-    """The rows that map j begins with; without any, all of them, for a map whose share is nil."""
+    """The rows that map j begins with; without any, all of them, for a map whose share is 0."""
     assert given.places is not None
     own = weight * given.places[:, j]
     kept = np.flatnonzero(own > 0)

@@ -271,7 +271,7 @@ class MixtureVerbs(PrincipalManifold):
         ndarray of shape (n, D)
             The rows; what was measured stays as it is.
         ndarray of shape (n, D)
-            Standard deviation of each cell about its expectation, nil where it was measured. Only with
+            Standard deviation of each cell about its expectation, 0 where it was measured. Only with
             ``return_std``.
         """
         table = self._table(X)

@@ -41,7 +41,7 @@ from prinfold.validation.settings import real
 
 @dataclass(frozen=True)
 class MeasuredCells:
-    """A block of rows: ``values`` (n, D), nil where a cell is missing; ``seen`` (n, D) is 1 where it is not.
+    """A block of rows: ``values`` (n, D), 0 where a cell is missing; ``seen`` (n, D) is 1 where it is not.
 
     ``squared_errors`` (n, D) or (n, 1) are the variances with which cells were measured, where they are known.
     """
@@ -269,7 +269,7 @@ class CellNoise:
     """Noise independent from cell to cell.
 
     ``floor`` is the smallest variance allowed, on average over the columns; with ``floors`` (D,) each column has a
-    variance of its own, and these are the smallest. ``scale`` (D,) are then the units of the columns, nil where one
+    variance of its own, and these are the smallest. ``scale`` (D,) are then the units of the columns, 0 where one
     does not vary.
     """
 

@@ -35,7 +35,7 @@ class ColumnSpread(NamedTuple):
     """How far data spread.
 
     ``floor`` is the smallest noise variance on average over the columns, ``floors`` (D,) are the smallest of each, and
-    ``scale`` (D,) is the standard deviation of each column, nil where it does not vary.
+    ``scale`` (D,) is the standard deviation of each column, 0 where it does not vary.
     """
 
     floor: float

@@ -1,6 +1,6 @@
 """Forward, backward and best paths of a hidden Markov chain, compiled; see :mod:`prinfold.gtm.sequence.hidden_markov`.
 
-Nodes from which nothing can come are passed over, of which most are once the noise is small: their emissions are nil.
+Nodes from which nothing can come are passed over, of which most are once the noise is small: their emissions are 0.
 This module imports numba: import it only where there is much to do.
 """
 
@@ -109,7 +109,7 @@ def _backward(
             mass += here[k]
         for j in range(K):
             ahead[j] = 0.0
-            if here[j] == 0.0:  # its emission is nil, so that nothing asks what comes after it
+            if here[j] == 0.0:  # its emission is 0, so that nothing asks what comes after it
                 continue
             beta = 1.0
             if not ends[t]:

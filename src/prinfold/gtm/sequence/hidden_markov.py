@@ -59,7 +59,7 @@ class ChainSteps(NamedTuple):
 def relative_emissions(log_density: FloatArray, least: float) -> FloatArray:
     """Turn (n, K) log densities into emissions relative to the largest of each row, in place; returns that, (n,).
 
-    Emissions below ``least`` become nil.
+    Emissions below ``least`` become 0.
     """
     largest = log_density.max(axis=1)
     log_density -= largest[:, None]

@@ -30,7 +30,7 @@ _MOST_AXES = 50
 _LEAST_SHARE = 0.01
 _ABOVE_CHANCE = 1.5
 """A direction counts where its covariance with one step before is at least this share of the largest, and this many
-times what chance makes of noise: as far above nil as the least eigenvalue is below."""
+times what chance makes of noise: as far above 0 as the least eigenvalue is below."""
 
 
 def slow_start(cuts: IntArray) -> Start:

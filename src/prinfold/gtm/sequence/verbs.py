@@ -274,7 +274,7 @@ class SequenceVerbs(GTM):
         ndarray of shape (n, D), or list of such
             The rows, in the form in which X was given; what was measured stays as it is.
         ndarray of shape (n, D), or list of such
-            Standard deviation of each cell about its expectation, nil where it was measured. Only with
+            Standard deviation of each cell about its expectation, 0 where it was measured. Only with
             ``return_std``.
         """
         given = arrange(X, lengths, groups)
