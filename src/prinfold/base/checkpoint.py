@@ -126,7 +126,7 @@ def digest_argument(value: Any) -> str:
 
 
 def digest_rows(table: Any) -> str:
-    """A digest of a table, dense or sparse; rows that are read anew each time are told by their first portion."""
+    """A digest of a table, dense or sparse; rows that are read anew each time are identified by their first portion."""
     names = ("data", "indices", "indptr") if sparse.issparse(table) else ()
     parts = [getattr(table, name) for name in names] or [np.asarray(table)]
     found = hashlib.sha256(f"{table.shape} {table.dtype}".encode())

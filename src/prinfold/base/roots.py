@@ -71,7 +71,7 @@ class RootSuggestion(NamedTuple):
 def read_root(root: Any, table: FloatArray) -> Root:
     """A root from a row of the ``table`` (n, D) by its number, rows, a mask of rows, or a score of all rows."""
     if isinstance(root, numbers.Integral):
-        return Root(_numbered_row(int(root), table), None)
+        return Root(_row_by_number(int(root), table), None)
     try:
         given = np.asarray(root)
     except ValueError as error:  # rows of unequal length
@@ -84,7 +84,7 @@ def read_root(root: Any, table: FloatArray) -> Root:
         return Root(_middle_of_marked_rows(given, table), None)
     if given.shape == (len(table),) != (table.shape[1],):
         return Root(None, check_score(given, len(table)))
-    return Root(_given_rows(given, table), None)
+    return Root(_middle_of_given_rows(given, table), None)
 
 
 def _is_mask(given: Any) -> bool:
@@ -112,7 +112,7 @@ def check_score(score: Any, n_rows: int) -> FloatArray:
     return found
 
 
-def _numbered_row(number: int, table: FloatArray) -> FloatArray:
+def _row_by_number(number: int, table: FloatArray) -> FloatArray:
     if number >= len(table):
         raise InvalidDataError(
             f"root must be the number of a row, from 0 to {len(table) - 1} for this table; got {number}"
@@ -135,7 +135,7 @@ def middle_row(rows: FloatArray) -> FloatArray:
     return np.asarray(rows[np.square(rows - rows.mean(axis=0)).sum(axis=1).argmin()])
 
 
-def _given_rows(given: Any, table: FloatArray) -> FloatArray:
+def _middle_of_given_rows(given: Any, table: FloatArray) -> FloatArray:
     n, n_columns = table.shape
     try:
         rows = as_numbers("root", given)

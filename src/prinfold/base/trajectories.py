@@ -192,7 +192,7 @@ class TrajectoryVerbs:
         drawn = self._bootstrap(table, sample_weight, n_bootstrap, random_state) if n_bootstrap else None
         between = 0.0 if drawn is None else drawn.times.var(axis=0)
         milestones = rooted.milestones
-        _warn_of_rows_without_lineage(rooted, found.latent)
+        _warn_about_rows_without_lineage(rooted, found.latent)
         return Trajectory(
             rooted.times(found.latent),
             np.sqrt(np.square(sums.sd) + between),
@@ -348,7 +348,7 @@ class TrajectoryVerbs:
             warn_caller(Message(words, *advice), DegenerateWarning)
 
 
-def _warn_of_rows_without_lineage(rooted: RootedGraph, Z: FloatArray) -> None:
+def _warn_about_rows_without_lineage(rooted: RootedGraph, Z: FloatArray) -> None:
     """Rows at Z (n, 1) on a way round a loop that is not the shortest lie on no lineage."""
     count = int((~rooted.on_lineages(Z).any(axis=1)).sum())
     if count:
@@ -369,7 +369,7 @@ def draw_weights(weight: FloatArray, n_samples: int, rng: np.random.Generator) -
 def times_as_in(rooted: RootedGraph, Z: FloatArray, again: RootedGraph, Z_again: FloatArray) -> FloatArray:
     """(n,) times at ``Z_again`` in a second fit of rows that lie at Z in a first, both (n, 1).
 
-    Times round a closed branch are angles: those of the second fit are told in the direction and the length of the
+    Times round a closed branch are angles: those of the second fit are measured in the direction and the length of the
     first, and within half a turn of its time.
     """
     first, second = rooted.times(Z), again.times(Z_again)

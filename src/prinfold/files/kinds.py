@@ -37,7 +37,7 @@ class Sizes:
         """The field that is being looked at."""
 
     def known(self, size: Size) -> int | None:
-        """A size, or None where no field has told it yet."""
+        """A size, or None where no field has determined it yet."""
         if isinstance(size, int):
             return size
         first, *rest = size.split(".")
@@ -90,7 +90,7 @@ Kinds: TypeAlias = Mapping[str, AnyKind]
 
 
 def as_kind(kind: AnyKind) -> Kind:
-    """A kind of any sort as one that knows of sizes."""
+    """A kind, or a constraint as a kind that ignores sizes."""
     if isinstance(kind, Kind):
         return kind
     return Kind(lambda value, _: kind.test(value), lambda _: kind.words)

@@ -451,9 +451,9 @@ class GTM(LatentGridModel):
         found: Parameters = self._model.noise.restore(self.weights_, self.noise_variance_, self.noise_parameters_)
         return found
 
-    def _kept_spread(self) -> ColumnSpread:
+    def _stored_spread(self) -> ColumnSpread:
         if self.memory_ is None:
-            return super()._kept_spread()
+            return super()._stored_spread()
         return self.memory_.spread  # type: ignore[no-any-return]
 
     def _restore(self) -> None:

@@ -181,7 +181,7 @@ class LatentGridModel(PrincipalManifold):
         float
         """
         if isinstance(X, Blocks):
-            return score_blocks(self, self._coded(X), errors)
+            return score_blocks(self, self._encode_blocks(X), errors)
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
     def responsibilities(self, X: Any, threshold: float | None = None, *, errors: Any = None) -> Any:
@@ -369,7 +369,7 @@ class LatentGridModel(PrincipalManifold):
         """Where passes over rows are computed, if not by the processor."""
         return None
 
-    def _coded(self, blocks: Blocks) -> Blocks:
+    def _encode_blocks(self, blocks: Blocks) -> Blocks:
         """Blocks as numbers, whatever their columns hold."""
         return blocks
 
@@ -460,7 +460,7 @@ class LatentGridModel(PrincipalManifold):
             surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
         require_parts(map_parts(self, len(surface.penalty_mask)))
         require_parts({"weights_ of a finite surface": bool(np.isfinite(surface.nodes(self.weights_)).all())})
-        self._model = self._remake_model(surface, self._kept_spread())
+        self._model = self._remake_model(surface, self._stored_spread())
         if carries_prior(self.basis_):
             require_parts({"a basis_ with a length_scale": self.basis_.length_scale is not None})
             self._model = with_process_prior(self._model, self.basis_, 1.0, penalized=self.basis_.variance is None)
@@ -469,6 +469,6 @@ class LatentGridModel(PrincipalManifold):
         """The model of what was fitted, on reading a file."""
         return fitting.model_of_spread(self._recipe(trainer=BATCH), surface, spread)
 
-    def _kept_spread(self) -> ColumnSpread:
+    def _stored_spread(self) -> ColumnSpread:
         """Spread of the data, as far as the model or its file tells it."""
         return spread_of_model(float(np.min(self.noise_variance_)), self.n_features_in_)

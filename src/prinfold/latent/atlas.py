@@ -72,11 +72,11 @@ class Atlas(LatentSpace):
 
     @cached_property
     def edges(self) -> IntArray:
-        return self._joined([chart.edges for chart in self.charts])
+        return self._join_node_lists([chart.edges for chart in self.charts])
 
     @cached_property
     def faces(self) -> IntArray:
-        return self._joined([chart.faces for chart in self.charts])
+        return self._join_node_lists([chart.faces for chart in self.charts])
 
     def refined(self, resolution: int) -> Atlas:
         return Atlas(tuple(chart.refined(resolution) for chart in self.charts))
@@ -115,7 +115,7 @@ class Atlas(LatentSpace):
     def chart_labels(self) -> tuple[str, ...]:
         return ("map", *self.charts[0].chart_labels)[:3]
 
-    def _joined(self, each: list[IntArray]) -> IntArray:
+    def _join_node_lists(self, each: list[IntArray]) -> IntArray:
         """Lists of nodes of each chart as lists of all nodes."""
         return np.concatenate([part + self.first[j] for j, part in enumerate(each)]).astype(np.intp)
 

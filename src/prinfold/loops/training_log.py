@@ -64,9 +64,9 @@ class TrainingLog:
         """The next stage, which begins with a state and its record."""
         number, self._next = self._next, self._next + 1
         stored = self.stages[number] if number < len(self.stages) else None
-        return Stage(self, number, begun, self._restored(stored, begun, first))
+        return Stage(self, number, begun, self._restore_stage(stored, begun, first))
 
-    def _restored(self, stored: StoredStage | None, begun: Any, first: Mapping[str, float]) -> LoopProgress | None:
+    def _restore_stage(self, stored: StoredStage | None, begun: Any, first: Mapping[str, float]) -> LoopProgress | None:
         if stored is None:
             return None
         with refuse_damage(self.path):

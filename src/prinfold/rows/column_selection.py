@@ -1,7 +1,7 @@
 """Columns taken from a source, and pieces of it as arrays of numbers.
 
 A piece is whatever a source gives at a time: an array, a sparse matrix, a frame or an Arrow table. The first piece
-decides what the columns are; all others, of this pass and of later ones, are held to it.
+decides what the columns are; all others, of this pass and of later ones, must have the same.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Key = str | int
 """A column by name, or by number, from 0 on."""
 
 _NUMBERS = "biufO"
-"""Kinds of arrays that may be numbers; of objects it shows when they are turned into some."""
+"""Kinds of arrays that may be numbers; objects are converted, which fails where they are not."""
 
 
 class ColumnReader(Protocol):
-    """How pieces of a source become numbers."""
+    """Turns pieces of a source into numbers."""
 
     @property
     def keys(self) -> tuple[Key, ...]: ...

@@ -315,7 +315,7 @@ def _from_sequence(source: Sequence[Any]) -> Reader:
     return ConcatenatedReader(tuple(reader_of(each) for each in source))
 
 
-def _is_used_up(source: Any) -> bool:
+def _is_iterator(source: Any) -> bool:
     return isinstance(source, Iterator) or _kind(source) == "pyarrow.RecordBatchReader"
 
 
@@ -339,7 +339,7 @@ def _refuse_query(source: Any) -> Reader:
 
 _READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader]], ...] = (
     (_is_path, _from_path),
-    (_is_used_up, _refuse_iterator),
+    (_is_iterator, _refuse_iterator),
     (_is_arrow, _from_arrow),
     (_is_batch, lambda source: ArrowTableReader(table_of(source))),
     (nw.dependencies.is_into_dataframe, MemoryReader),

@@ -143,7 +143,7 @@ class MixedNodes(NamedTuple):
             d, s = part.start, exposed[:, column]
             between = np.maximum(square[:, d] - np.square(expected[:, d]), 0.0)
             mean[:, column] = s * expected[:, d]
-            variance[:, column] = np.square(s) * between + _rescaled(
+            variance[:, column] = np.square(s) * between + _rescale_variance(
                 kind, s, within[:, d], square[:, d], expected[:, d]
             )
         return mean, variance
@@ -229,7 +229,9 @@ def mean_jacobian(layout: Layout, eta: FloatArray, jacobian: FloatArray) -> Floa
     return found
 
 
-def _rescaled(kind: str, s: FloatArray, within: FloatArray, square: FloatArray, expected: FloatArray) -> FloatArray:
+def _rescale_variance(
+    kind: str, s: FloatArray, within: FloatArray, square: FloatArray, expected: FloatArray
+) -> FloatArray:
     """The variance within nodes at size factors s: of counts μ s + μ² s² / r, that at 1 being μ + μ² / r."""
     return within if kind == "gaussian" else s * expected + np.square(s) * np.maximum(within - expected, 0.0)
 

@@ -286,12 +286,12 @@ class MixedGTM(MixedTables):
         rows = self._rows(table, errors)
         codes = dense(table).astype(np.float64)
         missing = np.isnan(codes)
-        spread = np.where(self._of_levels(), 1.0, np.zeros(codes.shape))
+        spread = np.where(self._level_columns(), 1.0, np.zeros(codes.shape))
         if missing.any():
             mean, variance = self._completion(rows)
             codes = np.where(missing, mean, codes)
             spread = np.where(missing, np.sqrt(variance), spread)
-        found = self._filled(X, codes, missing)
+        found = self._fill_cells(X, codes, missing)
         return (found, spread) if return_std else found
 
     # ------------------------------------------------------------------------------ shape of the surface
@@ -337,7 +337,7 @@ class MixedGTM(MixedTables):
             "spread": self._spread,
             "attributes": mixed_attributes,
             "folds": mixed_folds,
-            "row_steps": (self._about_numbers_alone,),
+            "row_steps": (self._center_gaussian_columns,),
             "basis_steps": (),  # numbers of levels are no distances
             "model_steps": (self._inform_noise,),
             "start_steps": (link_start,),
@@ -362,7 +362,7 @@ class MixedGTM(MixedTables):
             found[g] = table_mean(table[:, g], weight, gaps and has_gaps(table[:, g]))
         return found
 
-    def _about_numbers_alone(self, rows: Rows) -> Rows:
+    def _center_gaussian_columns(self, rows: Rows) -> Rows:
         """Rows less the mean of Gaussian columns alone, whoever took off what."""
         offset, g = np.zeros(rows.n_columns), self.columns_.layout.columns("gaussian")
         offset[g] = rows.offset[g]

@@ -66,7 +66,7 @@ class _AveragesOf:
         noise = self.noise
         loaded, weight = noise.load(rows.block(part)), rows.block_weight(part)
         seen = loaded.seen[:, noise.layout.source]
-        encoded, values = _encoded(noise, loaded), loaded.values.astype(np.float64)
+        encoded, values = _encode_block(noise, loaded), loaded.values.astype(np.float64)
         ones = np.ones(len(loaded)) if weight is None else weight
         every = seen, encoded, np.square(encoded), values, np.square(values), loaded.exposure
         return Averages(*(ones @ each.astype(np.float64) for each in every))
@@ -107,7 +107,7 @@ def inform_noise(noise: MixedNoise, rows: Rows, *, totals: bool) -> MixedNoise:
     return replace(noise, prior=prior, prior_mass=found.exposure / found.seen, first_dispersion=first)
 
 
-def _encoded(noise: MixedNoise, loaded: MixedBlock) -> FloatArray:
+def _encode_block(noise: MixedNoise, loaded: MixedBlock) -> FloatArray:
     """(n, D') numbers as they are, indicators of levels, and square roots of counts at a size factor of 1."""
     found = loaded.values.astype(np.float64)
     at = noise.layout.starts[noise.layout.counted]
@@ -135,7 +135,7 @@ class EncodedRows(Rows):
     def block(self, part: Selection) -> FloatArray:
         """Encoded rows; what is missing is the middle of its column."""
         loaded = self.noise.load(super().block(part))
-        encoded = (_encoded(self.noise, loaded) - self.middle) / self.unit
+        encoded = (_encode_block(self.noise, loaded) - self.middle) / self.unit
         return np.where(loaded.seen[:, self.noise.layout.source] > 0, encoded, 0.0).astype(self.table.dtype, copy=False)
 
 

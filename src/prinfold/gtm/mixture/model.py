@@ -167,7 +167,7 @@ def _sums_at_hand(
     Both passes over the rows go by one plan. The second leaves out the rows that a map has nothing of: where maps lie
     apart it takes as long as the sums of one.
     """
-    passes = [_planned(model, j, rows, parameters, hint) for j, hint in enumerate(hints)]
+    passes = [_plan_pass(model, j, rows, parameters, hint) for j, hint in enumerate(hints)]
     share, log_likelihood = memberships(_log_densities(model, rows, passes), parameters.shares)
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
     found = []
@@ -186,7 +186,7 @@ class _Pass(NamedTuple):
     hint: Hint
 
 
-def _planned(model: MixtureModel, j: int, rows: Rows, parameters: MixtureParameters, hint: Hint) -> _Pass:
+def _plan_pass(model: MixtureModel, j: int, rows: Rows, parameters: MixtureParameters, hint: Hint) -> _Pass:
     each, own = model.maps[j], parameters.maps[j]
     nodes = each.noise.at_nodes(each.surface, own, rows.table.dtype.type)
     seen = model.rows_of_map(j, rows)
@@ -210,7 +210,7 @@ def _parts_with_rows(parts: Sequence[Part], share: FloatArray) -> list[Part]:
 @blas_on_one_thread()
 def log_densities(model: MixtureModel, rows: Rows, parameters: MixtureParameters) -> FloatArray:
     """(n, J) log p_j(t), in double precision."""
-    return _log_densities(model, rows, [_planned(model, j, rows, parameters, Hint()) for j in range(len(model.maps))])
+    return _log_densities(model, rows, [_plan_pass(model, j, rows, parameters, Hint()) for j in range(len(model.maps))])
 
 
 def _log_densities(model: MixtureModel, rows: Rows, passes: Sequence[_Pass]) -> FloatArray:

@@ -102,7 +102,7 @@ def find_flats(among: Distinct, n_parts: int, dimension: int, rng: np.random.Gen
 
 def _alternate(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
     rows, weight = among
-    centers = _far_apart(rows, weight, n_parts, rng)
+    centers = _draw_far_apart(rows, weight, n_parts, rng)
     part = Flats(centers, np.empty((len(centers), 0, rows.shape[1]))).parts(rows)
     flats = _fit_flats(rows, weight, part, centers, dimension)
     for _ in range(_MOST_ROUNDS):
@@ -162,7 +162,7 @@ def parts_of(rows: Rows, flats: Flats | Clouds) -> IntArray:
     return part
 
 
-def _far_apart(rows: FloatArray, weight: FloatArray, n_parts: int, rng: np.random.Generator) -> FloatArray:
+def _draw_far_apart(rows: FloatArray, weight: FloatArray, n_parts: int, rng: np.random.Generator) -> FloatArray:
     """Rows drawn one after the other, each with a chance that goes by its squared distance from those before."""
     chosen = [_draw_index(weight, rng)]
     nearest = np.full(len(rows), np.inf)

@@ -175,12 +175,12 @@ def _distinct_parts(mixture: Any, n_maps: int, whole: TrainingJob, rng: np.rando
     found: dict[bytes, IntArray] = {}
     for i in range(mixture.n_init):
         found_by = kinds[i % len(kinds)](among, n_maps, flat, rng)
-        part = _by_weight(parts_of(rows, found_by), rows.weight, n_maps)
+        part = _number_by_weight(parts_of(rows, found_by), rows.weight, n_maps)
         found.setdefault(part.tobytes(), part)
     return list(found.values())
 
 
-def _by_weight(part: IntArray, weight: FloatArray | None, n_maps: int) -> IntArray:
+def _number_by_weight(part: IntArray, weight: FloatArray | None, n_maps: int) -> IntArray:
     """Parts numbered anew, the heaviest first."""
     order = np.argsort(-np.bincount(part, weights=weight, minlength=n_maps), kind="stable")
     return np.argsort(order)[part]
@@ -205,14 +205,14 @@ def _begin_from_parts(
     weight = np.ones(given.table.shape[0]) if given.weight is None else given.weight
     masses = weight @ given.places
     recipes = [each._recipe() for each in gtms]
-    parts = [_part(given, weight, j, whole.rows) for j in range(len(recipes))]
+    parts = [_rows_of_part(given, weight, j, whole.rows) for j in range(len(recipes))]
     jobs = [assemble(recipe, *part[:3]) for recipe, part in zip(recipes, parts, strict=True)]
     spreads = [_spread(*each, whole) for each in zip(recipes, jobs, strict=True)]
     if mixture.shared_noise:
         spreads = [_mean_spread(spreads, masses / masses.sum())] * len(recipes)
     jobs = [_with_noise(*each) for each in zip(recipes, jobs, spreads, strict=True)]
     if planes:
-        recipes = [_from_plane(*each) for each in zip(recipes, jobs, strict=True)]
+        recipes = [_with_plane_start(*each) for each in zip(recipes, jobs, strict=True)]
     starts = [_start(recipe, job, rng) for recipe, job in zip(recipes, jobs, strict=True)]
     width = max(
         recipe.numbers_per_node * job.model.surface.latent.n_nodes for recipe, job in zip(recipes, jobs, strict=True)
@@ -227,7 +227,7 @@ def _begin_from_parts(
     return MixtureStart(gtms, jobs, model, rows, state, free)
 
 
-def _part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows:
+def _rows_of_part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows:
     """The rows that map j begins with; without any, all of them, for a map whose share is 0."""
     assert given.places is not None
     own = weight * given.places[:, j]
@@ -264,7 +264,7 @@ def _with_noise(recipe: Recipe, job: TrainingJob, spread: ColumnSpread) -> Train
     return job._replace(model=model_for_gaps(job.rows, replace(job.model, noise=noise)))
 
 
-def _from_plane(recipe: Recipe, job: TrainingJob) -> Recipe:
+def _with_plane_start(recipe: Recipe, job: TrainingJob) -> Recipe:
     """The recipe with the plane in place of a contest of starts, but for spaces with angles."""
     contest = recipe.second_start is not None and not has_angles(job.model.surface.latent)
     return replace(recipe, start=pca_start) if contest else recipe

@@ -93,7 +93,7 @@ class FactorSums:
         ones, chosen = np.ones(len(loaded)) if weight is None else weight, slice(None) if near is None else near
         weighted = (loaded * (ones / posterior.total)[:, None]).T
         layers = posterior.layers
-        layers *= posterior.relative  # in place: nobody else asks for them
+        layers *= posterior.relative  # in place: they are not used again
         self.products[0][:, chosen] += weighted @ posterior.relative
         self.products[1:][:, :, chosen] += np.matmul(weighted, layers)
         self.square += float(ones @ _squares(loaded))

@@ -135,7 +135,7 @@ class _Summary:
                 f"sequence {self.ends[1]!r} goes on in the next partition, but each partition must hold whole "
                 "sequences; set_index by the column of their names, or repartition where they end"
             )
-        kept = _kept(
+        kept = _keep_smallest(
             Numbers.join([self.rows, other.rows]),
             np.concatenate([self.lengths, other.lengths]),
             np.concatenate([self.draws, other.draws]),
@@ -145,7 +145,9 @@ class _Summary:
         return _Summary(self.found + other.found, *kept, self.most, n_rows, unseen, (self.ends[0], other.ends[1]))
 
 
-def _kept(rows: Numbers, lengths: IntArray, draws: FloatArray, most: int) -> tuple[Numbers, IntArray, FloatArray]:
+def _keep_smallest(
+    rows: Numbers, lengths: IntArray, draws: FloatArray, most: int
+) -> tuple[Numbers, IntArray, FloatArray]:
     """Sequences with the smallest numbers, as many as ``most`` rows hold; of a longer one its beginning."""
     if lengths.sum() <= most:
         return rows, lengths, draws
@@ -183,7 +185,7 @@ class _SequenceLook:
         else:
             found = BlockFindings(chunk.n_read, 0.0, False, np.inf, -np.inf, (0, -1), None)
         draws = np.random.default_rng([self.seed, i]).random(len(lengths))
-        kept = _kept(Numbers(rows.table.copy(), rows.weight), lengths, draws, self.most)
+        kept = _keep_smallest(Numbers(rows.table.copy(), rows.weight), lengths, draws, self.most)
         return _Summary(found, *kept, self.most, len(rows.table), chunk.unseen, (chunk.first, chunk.last))
 
 
