@@ -59,7 +59,7 @@ def _join(first: Any, second: Any) -> Any:
 
 
 def fit_to_sample(estimator: Any, X: Any, fit: Callable[[Any], Any], options: dict[str, Any]) -> Any:
-    """Fit an estimator to rows drawn at random from a Dask collection, and say how far it is from rows it has not seen.
+    """Fit an estimator to rows drawn at random from a Dask collection, and warn with the error of rows not seen.
 
     Rows are drawn where they lie, with the same numbers whatever the workers; a few thousand come here.
     """

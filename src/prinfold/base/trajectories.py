@@ -313,7 +313,7 @@ class TrajectoryVerbs:
         return found + component_warning(RootedGraph(graph, roots), told)
 
     def _fit_again(self, table: FloatArray, weight: FloatArray) -> Any:
-        """The same model, fitted to rows with other weights."""
+        """A clone of the model, fitted to rows with other weights."""
         return clone(self).fit(table, sample_weight=weight)
 
     def _bootstrap(self, table: FloatArray, sample_weight: Any, n: int, random_state: RandomState) -> BootstrapTimes:

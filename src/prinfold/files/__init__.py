@@ -296,7 +296,7 @@ def _is_fitted_name(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Source:
-    """The arrays of a file, and whether it must have every field; files of former versions know of fewer."""
+    """The arrays of a file, and whether it must have every field; files of former versions have fewer."""
 
     arrays: Mapping[str, FloatArray]
     complete: bool = True

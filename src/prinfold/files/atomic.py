@@ -150,7 +150,7 @@ def readable(text: str) -> str:
 
 @contextmanager
 def encodable(target: str) -> Iterator[None]:
-    """Say in words which character cannot be written, and what it stands in."""
+    """Turn errors of encoding into errors that show the character and the text around it."""
     try:
         yield
     except UnicodeEncodeError as error:
@@ -200,7 +200,7 @@ def _concerns(error: OSError, target: Path) -> bool:
 
 
 def _not_written_error(error: OSError, asked: Path) -> NotWrittenError:
-    """The same error about the file that was asked for."""
+    """An error about the file that was asked for, in place of one about a temporary file."""
     kind = NoPermissionError if isinstance(error, PermissionError) else NotWrittenError
     # numpy says how much was written, and not why.
     words = error.strerror or f"only a part could be written ({error})"

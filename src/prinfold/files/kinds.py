@@ -29,7 +29,7 @@ _MOST_SHOWN = 60
 
 
 class Sizes:
-    """Sizes that the fields of one object agree on; a name that no field explains is what the first array has."""
+    """Sizes shared by the fields of one object; a name that is no field has the size found in the first array."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields, self._met = fields, dict[str, tuple[int, str]]()

@@ -26,7 +26,7 @@ class Renames(NamedTuple):
 
 
 def rename(content: Any, renames: Renames) -> Any:
-    """The JSON of a value with the names of now; what it is given is left as it is."""
+    """A copy of the JSON of a value with the present names."""
     if isinstance(content, list):
         return [rename(each, renames) for each in content]
     if not isinstance(content, dict):

@@ -15,7 +15,7 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
 
-_EDGE = 1e-9
+_EDGE_TOLERANCE = 1e-9
 """Distance from a bound within which a coordinate lies on it."""
 
 
@@ -126,7 +126,9 @@ class Box:
         return np.broadcast_to(eye, (len(Z), *eye.shape))
 
     def boundary(self, Z: FloatArray) -> BoolArray:
-        return np.asarray(((self.extent.lower + _EDGE >= Z) | (self.extent.upper - _EDGE <= Z)).any(axis=1))
+        return np.asarray(
+            ((self.extent.lower + _EDGE_TOLERANCE >= Z) | (self.extent.upper - _EDGE_TOLERANCE <= Z)).any(axis=1)
+        )
 
     def beyond(self, Z: FloatArray) -> FloatArray:
         return self.retract(Z)

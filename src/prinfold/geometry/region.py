@@ -19,7 +19,7 @@ from prinfold.geometry.domain import Extent, Restrained
 _CONTOUR_SLACK = 1e-12
 """Log-density above the threshold up to which a place lies on the contour; rounding errors are a tenth of it."""
 
-_SLACK = 1e-6
+_INSIDE_TOLERANCE = 1e-6
 """Share of the extent by which coordinates may have been rounded and still count as inside, as for a box."""
 
 _FARTHEST = 1e100
@@ -72,7 +72,7 @@ class Region:
     def contains(self, Z: FloatArray) -> BoolArray:
         finite = np.asarray(np.isfinite(Z).all(axis=1))
         c, slope = self.density.log_density_gradient(np.where(finite[:, None], Z, 0.0))
-        rounded = _SLACK * self.extent.length
+        rounded = _INSIDE_TOLERANCE * self.extent.length
         slack = rounded * np.linalg.norm(slope, axis=1) + rounded**2 + _CONTOUR_SLACK
         return np.asarray(finite & (c - self.floor >= -slack))
 

@@ -239,7 +239,7 @@ class GTM(LatentGridModel):
 
     @property
     def prior_precision_(self) -> float:
-        """Precision α of the prior on the weights, whichever way it was given or found."""
+        """Precision α of the prior on the weights, given or found."""
         check_is_fitted(self)
         return evidence_training.found_precision(self._model, self._parameters(), self.history_)
 

@@ -161,7 +161,7 @@ class _Sums:
         self._add_outer((block[:, :, None] * (shares @ self.Phi)[:, None, :]), shares @ self.carried, weight)
 
     def _add_outer(self, seen: FloatArray, expected: FloatArray, weight: FloatArray | None) -> None:
-        """Add the products of z, what was seen less what was expected, (n, D, M) each."""
+        """Add Σ w z zᵀ for z = ``seen`` − ``expected``, (n, D, M) each."""
         z = seen.reshape(len(seen), -1)
         z -= expected
         if weight is not None:
@@ -242,7 +242,7 @@ def _symmetric(lower: FloatArray) -> FloatArray:
 
 
 class Prior(NamedTuple):
-    """The prior of a model: ``precision`` is α, and ``relative`` (D,) what each column's is in units of it."""
+    """The prior of a model: ``precision`` is α, and ``relative`` (D,) the precision of each column over α."""
 
     precision: float
     relative: FloatArray

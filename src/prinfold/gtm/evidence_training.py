@@ -64,7 +64,7 @@ class EvidencePenalty(PriorPenalty):
 
 @dataclass(frozen=True)
 class EvidenceStrength(ConstantPenalty):
-    """The same for columns with noise of their own, whose priors follow it: α_d = λβ_d.
+    """A prior by evidence for columns with noise of their own, which it follows: α_d = λβ_d.
 
     Then |H_d| = β_d^M |ΦᵀGΦ + λM|, and of the weights only those that are free take from the degrees of freedom:
     β_d = (N − free)/(E_d + λ‖w_d‖²). ``share`` is 1 − free/N.
@@ -77,7 +77,7 @@ class EvidenceStrength(ConstantPenalty):
 
 
 class EvidenceState(NamedTuple):
-    """Parameters, the sums of the data under them, what the E-step remembers, α and the curvature there."""
+    """Parameters, the sums of the data under them, the hint for the next E-step, α and the curvature there."""
 
     parameters: Parameters
     statistics: AnyStatistics
@@ -106,7 +106,7 @@ class EvidenceModel(gtm.GTMModel):
         return False
 
     def begin(self, rows: Rows, parameters: Parameters) -> EvidenceState:
-        """State after a first look at the rows, with a weak prior."""
+        """State after a first E-step, with a weak prior."""
         return self._e_step_with_prior(rows, parameters, FIRST_STRENGTH * parameters.level, Hint())
 
     def step(self, rows: Rows, state: EvidenceState, relaxation: float = 1.0) -> EvidenceState:
@@ -197,7 +197,7 @@ def independent_cells(surface: BasisMap, noise: AnyNoise, penalty: Penalty) -> g
 
 
 def found_precision(model: gtm.GTMModel, parameters: Parameters, history: dict[str, list[float]]) -> float:
-    """Precision α of the prior on the weights, whichever way it was given or found."""
+    """Precision α of the prior on the weights, given or found."""
     if "prior_precision" in history:
         return float(history["prior_precision"][-1])
     return float(model.penalty.strength(parameters.level) * parameters.level)

@@ -152,7 +152,7 @@ def map_attributes(job: TrainingJob, state: FittedState) -> dict[str, Any]:
 
 
 def noise_attributes(job: TrainingJob, state: FittedState) -> dict[str, Any]:
-    """The same where the noise has one level, and more to keep."""
+    """Fitted attributes of a member whose noise has one level, with all parameters of the noise."""
     noise = {"noise_variance_": 1.0 / state.parameters.level, "noise_parameters_": state.parameters.to_arrays()}
     return map_attributes(job, state) | noise
 
@@ -211,7 +211,7 @@ def given_places(init: Any, n_rows: int) -> FloatArray | None:
 def assemble(
     recipe: Recipe, table: FloatArray, weight: FloatArray | None = None, errors: FloatArray | None = None
 ) -> TrainingJob:
-    """Put together what stays fixed while the surface is trained: rows, map, noise and penalty."""
+    """Put together the parts of a fit that training does not change: rows, map, noise and penalty."""
     total = table.shape[0] if weight is None else float(weight.sum())
     gaps, latent = has_gaps(table), recipe.latent(total)
     width, offset = recipe.numbers_per_node * latent.n_nodes, recipe.center(table, weight, gaps)
@@ -219,7 +219,7 @@ def assemble(
 
 
 def assemble_blocks(recipe: Recipe, found: Survey) -> TrainingJob:
-    """The same of rows that are read once for each iteration, after a first look at them."""
+    """Put together rows that are read once for each iteration, after a first pass, with map, noise and penalty."""
     latent = recipe.latent(found.found.total)
     return make_job(recipe, latent, stream_of(found, recipe.numbers_per_node * latent.n_nodes))
 

@@ -103,7 +103,7 @@ def with_process_prior(model: GTMModel, basis: GaussianProcess, unit: float, *, 
 
 
 def has_open_numbers(basis: Any, *, penalized: bool) -> bool:
-    """Whether a basis is a process some of whose numbers only its evidence would tell."""
+    """Whether a basis is a process whose length scale or variance is to be chosen by evidence."""
     if not carries_prior(basis):
         return False
     return basis.length_scale is None or (basis.variance is None and not penalized)
@@ -163,7 +163,7 @@ class ProcessTrainer:
 
 
 class TunedState(NamedTuple):
-    """The model as its process stands now, the state of its training, and how many steps and choices lie behind."""
+    """The model with its present process, the state of its training, and the numbers of steps and choices so far."""
 
     model: GTMModel
     state: FittedState
@@ -213,7 +213,7 @@ class TunedModel:
         return not (self.open_length or self.open_variance)
 
     def begin(self, rows: Rows, parameters: Parameters) -> TunedState:
-        """State after a first look at the rows."""
+        """State after a first E-step."""
         state = self.training.begin(rows, parameters)
         if not self.fixed and self.model.noise.capabilities.factors is not None:
             raise InvalidParameterError(
@@ -270,7 +270,7 @@ class TunedModel:
         return TunedState(model, model.begin(rows, start))
 
     def _choose(self, tuned: TunedState) -> tuple[GTMModel, Parameters] | None:
-        """A model of higher evidence and the parameters to go on from; None where there is next to nothing to gain."""
+        """A model of higher evidence, and parameters to continue from; None where the evidence would hardly rise."""
         search = self._search(tuned)
         length, variance = _length(tuned.model), _variance(tuned.model, tuned.parameters)
         best = search.best_length() if self.open_length else search.at(np.log(length))
@@ -344,7 +344,7 @@ class _Search:
         return ProcessChoice(length, variance, surface, found.log_evidence(variance), found.freedom(variance))
 
     def best_length(self) -> ProcessChoice:
-        """The top of the parabola through three length scales, or else the best of what was tried."""
+        """The maximum of the parabola through three length scales, or the best of these where it is lower."""
         now = np.log(_length(self.model))
         low, high = self.lengths()
         tried = [
@@ -396,6 +396,6 @@ def _variance(model: GTMModel, parameters: Parameters) -> float:
 
 
 def _with_length(surface: BasisMap, length: float) -> BasisMap:
-    """The same process with another length scale."""
+    """The map on the same process with another length scale."""
     bound: BoundProcess = surface.basis  # type: ignore[assignment]
     return replace(surface, basis=replace(bound.recipe, length_scale=length, pivots=None).bind(surface.latent))

@@ -255,7 +255,7 @@ class LatentGridModel(PrincipalManifold):
         return distance / distance.dtype.type(self.latent_.spacing)
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
-        """Rows with what is missing filled in: the expectation of each cell given what was measured of its row.
+        """Rows with missing cells filled in: the expectation of each cell given what was measured of its row.
 
         Parameters
         ----------
@@ -366,7 +366,7 @@ class LatentGridModel(PrincipalManifold):
         )
 
     def _device(self) -> Device | None:
-        """Where passes over rows are computed, if not by the processor."""
+        """The device on which passes over rows are computed; None for the processor."""
         return None
 
     def _encode_blocks(self, blocks: Blocks) -> Blocks:
@@ -396,7 +396,7 @@ class LatentGridModel(PrincipalManifold):
         return self._model.noise.restore(self.weights_, self.noise_variance_, {})
 
     def _node_prior(self) -> FloatArray:
-        """(K,) how much of the mixture each node makes up: all alike, unless the noise says otherwise."""
+        """(K,) prior probability of each node: 1/K (3.3), unless the noise has others."""
         K, noise = self.latent_.n_nodes, self._model.noise
         if (shares := noise.capabilities.node_shares) is not None:
             return shares.of(noise.at_nodes(self._model.surface, self._parameters()))
@@ -433,7 +433,7 @@ class LatentGridModel(PrincipalManifold):
         return check_table(self, X, reset=True, min_rows=FEWEST_ROWS, **accepted)
 
     def _assemble_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> tuple[Recipe, TrainingJob]:
-        """Take a first look at rows that are read once for each iteration; returns recipe and job of a fit."""
+        """Make a first pass over rows that are read once for each iteration; returns recipe and job of a fit."""
         refuse_blocks(self, blocks)
         refuse_arrays_beside(self.init, errors)
         survey = survey_table(self, blocks, sample_weight, FEWEST_ROWS)
@@ -454,7 +454,7 @@ class LatentGridModel(PrincipalManifold):
     # ------------------------------------------------------------------------------------------- model files
 
     def _restore(self) -> None:
-        """Rebuild what a file leaves out, and refuse parts that do not fit together."""
+        """Rebuild the attributes that files leave out; an error for parts that do not fit together."""
         check_parameters(self, self._constraints)
         with explain_misfits("latent_ and basis_"):
             surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
@@ -466,7 +466,7 @@ class LatentGridModel(PrincipalManifold):
             self._model = with_process_prior(self._model, self.basis_, 1.0, penalized=self.basis_.variance is None)
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
-        """The model of what was fitted, on reading a file."""
+        """The model rebuilt from fitted attributes, on reading a file."""
         return fitting.model_of_spread(self._recipe(trainer=BATCH), surface, spread)
 
     def _stored_spread(self) -> ColumnSpread:

@@ -11,7 +11,7 @@ _MOST_FEATURES = 2**28
 
 
 NOISE_PARAMETERS = mapping_of(number | array())
-"""Numbers of the noise, whose names and shapes the noise itself knows."""
+"""Kinds of the parameters of the noise; their names and shapes are checked by the noise itself."""
 
 
 def map_parts(estimator: Any, n_weights: int) -> dict[str, bool]:

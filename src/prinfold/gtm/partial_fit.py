@@ -1,4 +1,4 @@
-"""Training that goes on with every block of rows: the steps behind ``GTM.partial_fit``, after thesis 6.6."""
+"""Training that continues with every block of rows: the steps behind ``GTM.partial_fit``, after thesis 6.6."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _begin_stream(estimator: Any, given: GivenRows, clock: float) -> None:
 
 
 def _continue_stream(estimator: Any, given: GivenRows, clock: float) -> None:
-    """One more step from what is remembered, and the attributes that it leaves behind."""
+    """Take one more step from the sums kept, and set the fitted attributes."""
     memory, parameters = estimator.memory_, estimator._parameters()
     if memory is None:
         raise InvalidDataError(
@@ -126,7 +126,7 @@ def _continue_stream(estimator: Any, given: GivenRows, clock: float) -> None:
 def _longer_history(
     history: dict[str, list[float]], measured: dict[str, float], clock: float
 ) -> dict[str, list[float]]:
-    """The history with one more entry; of what was not measured the last value is repeated."""
+    """The history with one more entry; measures that are missing in it repeat their last value."""
     entry = {name: values[-1] for name, values in history.items()} | measured
     entry["seconds"] = history["seconds"][-1] + perf_counter() - clock
     return {name: [*values, float(entry[name])][-_MOST_HISTORY_ENTRIES:] for name, values in history.items()}

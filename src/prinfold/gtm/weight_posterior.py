@@ -25,8 +25,8 @@ from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.protocol import Parameters, in_words, node_masses
 from prinfold.rows.rows import Rows, blas_on_one_thread
 
-_ROUNDING = 1e-13
-"""Share of the largest curvature below which one is rounding; what has none is as unsure as this leaves it."""
+_CURVATURE_ROUNDING = 1e-13
+"""Share of the largest curvature below which one is rounding; smaller ones are taken for this."""
 
 _MOST_WEIGHTS = 4000
 """Weights of all columns together whose joint Hessian is decomposed: a minute, and 128 MB."""
@@ -146,7 +146,7 @@ def inverse_root(A: FloatArray, least: float) -> FloatArray:
     """R with RRᵀ = A⁻¹ of a symmetric A; eigenvalues that are rounding or negative are taken for ``least``."""
     with blas_on_one_thread():
         value, vector = eigh(A)
-    rounding = max(_ROUNDING * float(value[-1]), float(np.finfo(float).tiny))
+    rounding = max(_CURVATURE_ROUNDING * float(value[-1]), float(np.finfo(float).tiny))
     return np.asarray(vector / np.sqrt(np.where(value > rounding, value, max(least, rounding))))
 
 

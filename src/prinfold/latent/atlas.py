@@ -57,7 +57,7 @@ class Atlas(LatentSpace):
     def per_chart(
         self, Z: FloatArray, ask: Callable[[int, FloatArray], FloatArray], shape: tuple[int, ...]
     ) -> FloatArray:
-        """``(n, *shape)`` what ``ask`` gives for the number of a chart and the places there."""
+        """``(n, *shape)`` results of ``ask`` for each chart, called with its number and the places on it."""
         chart, out = self.domain.chart(Z), np.empty((len(Z), *shape))
         for j, space in enumerate(self.charts):
             rows = np.flatnonzero(chart == j)

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.latent.branches import Branches
 
-_ON_WAY = 1e-6
+_DETOUR_TOLERANCE = 1e-6
 """Share of the length of a graph by which a detour may be longer than a way and still be one."""
 
 
@@ -181,7 +181,7 @@ class RootedGraph:
         """
         graph, leaves = self.graph, self.graph.places[self.leaves]
         rings = np.flatnonzero(graph.latent.closed)
-        slack = _ON_WAY * float(graph.latent.lengths.sum())
+        slack = _DETOUR_TOLERANCE * float(graph.latent.lengths.sum())
         detour = self.times(Z)[:, None] + graph.distances(Z, leaves) - self.times(leaves)
         return np.hstack([detour <= slack, graph.latent.domain.piece(Z)[:, None] == rings])
 

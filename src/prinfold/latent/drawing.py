@@ -184,7 +184,7 @@ class Drawing(Protocol):
         """The layout on paper; ``flat`` keeps to the first two axes of three or more."""
 
     def directions(self, Z: FloatArray) -> FloatArray:
-        """(n, 2, Q) what turns latent directions at Z into directions on paper, keeping the shape of small marks."""
+        """(n, 2, Q) matrices from latent directions at Z to directions on paper; small marks keep their shape."""
 
     def spread(self, most: int) -> FloatArray:
         """(k, Q) places spread evenly over the space, about as many as nodes but at most ``most`` along an axis."""

@@ -120,7 +120,7 @@ def _add_eight_jit(out: Any, k: Any, near: Any, p: Any, table: Any) -> Any:
 
 
 def _add_two(out: FloatArray, k: FloatArray, near: IntArray, p: int, table: FloatArray) -> None:
-    """The same for two pairs."""
+    """Add two rows of a table that the pairs from p on name, times their k."""
     raise NotImplementedError
 
 
@@ -277,7 +277,7 @@ def near_gram_fits(
     numbers: FloatArray,
     products: FloatArray,
 ) -> None:
-    """The same from the inner products G of rows, and the products whether they are wanted or not."""
+    """Predict some rows as :func:`near_fits` does, from the inner products G of rows; all products are written."""
     for i in range(len(rows)):
         row, part = rows[i], slice(cuts[i], cuts[i + 1])
         w, name, out, mine = v[part], near[part], products[part], G[rows[i]]

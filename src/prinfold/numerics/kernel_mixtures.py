@@ -233,7 +233,7 @@ class Mixture:
         return value, gradient
 
     def log_density_hessian(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same with its gradient (n, Q) and Hessian (n, Q, Q)."""
+        """(n,) log-density with its gradient (n, Q) and Hessian (n, Q, Q)."""
         n, Q = np.shape(Z)
         value, gradient, hessian = np.empty(n), np.empty((n, Q)), np.empty((n, Q, Q))
 
@@ -373,12 +373,12 @@ class WideMixture:
         return self.mixture.log_density(Z / self.bandwidth)
 
     def log_density_gradient(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same with its gradient (n, Q)."""
+        """(n,) log-density with its gradient (n, Q)."""
         value, gradient = self.mixture.log_density_gradient(Z / self.bandwidth)
         return value, gradient / self.bandwidth
 
     def log_density_hessian(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same with its gradient (n, Q) and Hessian (n, Q, Q)."""
+        """(n,) log-density with its gradient (n, Q) and Hessian (n, Q, Q)."""
         value, gradient, hessian = self.mixture.log_density_hessian(Z / self.bandwidth)
         return value, gradient / self.bandwidth, hessian / self.bandwidth**2
 

@@ -17,7 +17,7 @@ from prinfold.rows.rows import for_each_block, row_slices
 
 _BLOCK_ROWS = 4096
 
-_FEW_COLUMNS = 16
+_MOST_COLUMNS_SWEPT = 16
 """Columns up to which segments are passed over one by one; beyond, matrix products with all of them are quicker."""
 
 
@@ -55,7 +55,7 @@ def nearest_on_segments(X: FloatArray, begin: FloatArray, step: FloatArray) -> F
     feet = Feet(np.empty(len(X), dtype=np.int64), np.empty(len(X)), np.empty(len(X)))
 
     def one(part: slice) -> None:
-        if X.shape[1] > _FEW_COLUMNS:
+        if X.shape[1] > _MOST_COLUMNS_SWEPT:
             feet.segment[part], feet.share[part], feet.squared[part] = _by_products(X[part], begin, step)
             return
         sweep(X[part], begin, step, feet.segment[part], feet.share[part], feet.squared[part])

@@ -31,7 +31,7 @@ class PairwiseKernel(Protocol):
 
     @property
     def line(self) -> tuple[float, float]:
-        """(a, b) of a + b s, which :meth:`split` starts from: whoever computes s has it for nothing."""
+        """(a, b) of a + b s, the argument of :meth:`split`: it costs no more to compute than s."""
 
     def split(self, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """(k, g, c) with k = k(s) and c·g = dk/ds at u = a + b s, written over ``u`` and ``room``; k may be g."""
@@ -70,7 +70,7 @@ class Profile(Protocol):
 
     @property
     def pairwise(self) -> PairwiseKernel:
-        """The same kernel for all pairs of a block at once."""
+        """The kernel for all pairs of a block at once."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Readers of what Arrow reads: Parquet, Arrow and CSV files, datasets and tables.
+"""Readers of Parquet, Arrow and CSV files, and of Arrow datasets and tables.
 
 Left to itself Arrow reads as far ahead as it can, however slowly its batches are taken. So files are read a part at a
 time, and the next part only when it is asked for.

@@ -130,7 +130,7 @@ class PieceColumns(NamedTuple):
 
 
 def take_columns(piece: Any, columns: Sequence[Key] | None, weight: Key | None) -> PieceColumns:
-    """The same columns, whatever they hold, before they are numbers."""
+    """Some columns of a piece and its weights, before they are turned into numbers."""
     found = _Columns.of(piece)
     kept, own = found.chosen(columns, weight)
     if found.names is not None:
@@ -262,7 +262,7 @@ def _values(column: Any) -> Any:
 
 
 def _as_floats(values: Any, native: Any) -> FloatArray:
-    """Numbers in single precision where they are, else in double; an error names what is no number."""
+    """Numbers in single precision where they are, else in double; an error names a value that is no number."""
     if values.dtype in (np.float32, np.float64) and values.dtype.isnative:
         found: FloatArray = values
         return found

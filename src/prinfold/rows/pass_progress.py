@@ -1,4 +1,4 @@
-"""Progress of a pass over a source, told to a callback: a progress bar, for example."""
+"""Progress of a pass over a source, reported to a callback such as a progress bar."""
 
 from __future__ import annotations
 

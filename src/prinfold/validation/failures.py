@@ -1,4 +1,4 @@
-"""Failures of arithmetic and memory inside a public verb, told in words: which columns or settings they come from.
+"""Errors for failures of arithmetic and memory in a public verb, which name the columns or settings at fault.
 
 A verb checks its table and settings before it begins. Numbers that pass may still lead out of double precision
 together: columns in units that are 1e100 apart, a setting at the far end of its range, a row far from all that the
@@ -80,7 +80,7 @@ def show_verbs(within: Callable[[str], AbstractContextManager[object]]) -> None:
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
-_FAR_APART = 1e6
+_UNLIKE_RANGES = 1e6
 """How many times as wide as another a column may spread before the two are named."""
 
 _NOT_FINITE = re.compile(r"\b(finite|nan|infs?|infinity)\b", re.IGNORECASE)
@@ -111,11 +111,11 @@ def _gate_own_verbs(cls: type) -> None:
 
 def may_have_gaps(verb: F) -> F:
     """A verb whose answer says by NaN which cells of its rows are missing."""
-    vars(verb)[_GAPS] = True
+    vars(verb)[_GAPS_ATTRIBUTE] = True
     return verb
 
 
-_GAPS = "_may_have_gaps"
+_GAPS_ATTRIBUTE = "_may_have_gaps"
 
 
 def name_failures(verb: F) -> F:
@@ -163,14 +163,14 @@ def name_call_failures(function: F) -> F:
     """
 
     def refusal(reason: str) -> str:
-        return f"{function.__name__} has no finite answer here: {reason.rstrip('.')}. {_NEARER}"
+        return f"{function.__name__} has no finite answer here: {reason.rstrip('.')}. {_RANGE_ADVICE}"
 
     @wraps(function)
     def named(*args: Any, **options: Any) -> Any:
         left: set[str] = set()
         with _named_errors(left, function.__name__, function.__name__, refusal):
             found = function(*args, **options)
-        if not vars(function).get(_GAPS):
+        if not vars(function).get(_GAPS_ATTRIBUTE):
             numbers = list(_numbers(found))
             if any(np.isnan(each).any() for each in numbers):
                 raise InvalidDataError(refusal(_reason(left) or "some of its numbers would be NaN"))
@@ -178,7 +178,7 @@ def name_call_failures(function: F) -> F:
                 raise InvalidDataError(refusal(_reason(left)))
         if left:
             words = f"{function.__name__}: {_reason(left)}, and rows that are far from the others may count for nothing"
-            warn_caller(f"{words}. {_NEARER}", DegenerateWarning)
+            warn_caller(f"{words}. {_RANGE_ADVICE}", DegenerateWarning)
         return found
 
     return named  # type: ignore[return-value]
@@ -195,7 +195,7 @@ def _named_errors(left: set[str], verb: str, owner: str, refusal: Callable[[str]
             _refuse_checkpoint(owner, error)
         raise
     except MemoryError as error:
-        raise NotEnoughMemoryError(f"{owner} ran out of memory in {verb}: {error}; {_SMALLER}") from error
+        raise NotEnoughMemoryError(f"{owner} ran out of memory in {verb}: {error}; {_MEMORY_ADVICE}") from error
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise InvalidDataError(refusal(str(error))) from error
     except Exception as error:
@@ -207,7 +207,7 @@ def _named_errors(left: set[str], verb: str, owner: str, refusal: Callable[[str]
 
 
 def _refuse_checkpoint(owner: str, error: Exception) -> None:
-    """Lay an error that no other fit has to the checkpoint that this one goes on from, if there is one."""
+    """Raise an error about the checkpoint, if the fit resumes from one, for errors that no other fit raises."""
     fit = _FITTING.get()
     if fit is not None and fit.checkpoint is not None:
         raise CheckpointError(
@@ -216,7 +216,7 @@ def _refuse_checkpoint(owner: str, error: Exception) -> None:
         ) from error
 
 
-_SMALLER = "give fewer rows or columns, or ask for less: fewer nodes, basis functions or maps"
+_MEMORY_ADVICE = "give fewer rows or columns, or ask for less: fewer nodes, basis functions or maps"
 
 
 def _name(estimator: Any) -> str:
@@ -239,7 +239,7 @@ def _check_answer(estimator: Any, verb: Callable[..., Any], X: Any, found: Any, 
         words = _reason(left, " in the fit" if learned else f" in {verb.__name__}")
         words = f"{_name(estimator)}: {words}, and outlying rows may have been ignored"
         return warn_caller(f"{words}. {_remedy(estimator, X)}", DegenerateWarning)
-    is_whole = not learned and not vars(verb).get(_GAPS)
+    is_whole = not learned and not vars(verb).get(_GAPS_ATTRIBUTE)
     if left or (is_whole and any(np.isnan(each).any() for each in numbers)):
         if learned:
             forget(estimator)
@@ -286,7 +286,7 @@ def _refusal(estimator: Any, verb: Callable[..., Any], X: Any, reason: str) -> s
 def _remedy(estimator: Any, X: Any) -> str:
     """Advice: columns that are far apart, by name, or else the settings."""
     spreads = _column_spreads(X)
-    if len(spreads) and spreads.max() > _FAR_APART * spreads.min():
+    if len(spreads) and spreads.max() > _UNLIKE_RANGES * spreads.min():
         labels = column_labels(estimator, len(spreads))
         wide, narrow = int(spreads.argmax()), int(spreads.argmin())
         return (
@@ -294,10 +294,10 @@ def _remedy(estimator: Any, X: Any) -> str:
             "for rows that were mistyped, or scale the columns first, for example with "
             "sklearn.preprocessing.StandardScaler."
         )
-    return _NEARER
+    return _RANGE_ADVICE
 
 
-_NEARER = "Bring settings that are very small or very large nearer to their defaults, or scale the columns first."
+_RANGE_ADVICE = "Bring settings that are very small or very large nearer to their defaults, or scale the columns first."
 
 
 def _column_spreads(X: Any) -> Any:

@@ -21,7 +21,7 @@ class NamedBlock(np.ndarray[Any, Any]):
     def of(
         cls, table: FloatArray, names: tuple[str, ...] | None, row_labels: Callable[[int], str] | None = None
     ) -> NamedBlock:
-        """The same numbers with names."""
+        """A table with names of its columns."""
         block = table.view(cls)
         block.names, block.row_labels = names, row_labels
         return block

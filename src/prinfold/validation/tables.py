@@ -1,4 +1,4 @@
-"""Checks of what users hand in: tables, weights, classes, latent coordinates.
+"""Checks of the arguments of verbs: tables, weights, classes, latent coordinates.
 
 The only file that touches scikit-learn's private helpers.
 """
@@ -92,7 +92,7 @@ def fill_masked(values: Any) -> Any:
 
 @contextmanager
 def named_misfits(X: Any) -> Iterator[None]:
-    """Name the row or column of a table for which it cannot be made into an array; else say what was said of it."""
+    """Raise errors of conversion to an array that name the row or column at fault, or repeat the library's message."""
     try:
         yield
     except (PrinfoldError, MemoryError):
@@ -217,7 +217,7 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
 _HEAVIEST, _LIGHTEST = 1e50, 1e-50
 """Range into which the largest weight is brought, so that squares and inverses of weights stay in double precision."""
 
-_LEAST_SHARE = 1e-100
+_LEAST_WEIGHT_SHARE = 1e-100
 """Smallest weight above zero, as a share of the largest: far below rounding, so that its row changes no sum."""
 
 
@@ -225,9 +225,9 @@ def weights_within_reach(weight: FloatArray) -> FloatArray:
     """Weights (n,) in the same proportions but for rounding, with squares and inverses that double precision holds."""
     largest = weight.max()
     least = weight.min(where=weight > 0, initial=largest)
-    if _LIGHTEST <= largest <= _HEAVIEST and least >= _LEAST_SHARE * largest:
+    if _LIGHTEST <= largest <= _HEAVIEST and least >= _LEAST_WEIGHT_SHARE * largest:
         return weight
-    share = np.where(weight > 0, np.maximum(weight / largest, _LEAST_SHARE), 0.0)
+    share = np.where(weight > 0, np.maximum(weight / largest, _LEAST_WEIGHT_SHARE), 0.0)
     return np.asarray(share * np.clip(largest, _LIGHTEST, _HEAVIEST))
 
 
@@ -349,5 +349,5 @@ def forget(estimator: Any) -> None:
 
 
 def gives_frames(estimator: Any) -> bool:
-    """Whether ``set_output`` asks that what ``transform`` returns be made into a frame."""
+    """Whether ``set_output`` makes ``transform`` return a frame."""
     return bool(_get_output_config("transform", estimator)["dense"] != "default")

@@ -106,7 +106,7 @@ class Columns:
 
     @cached_property
     def layout(self) -> Layout:
-        """Which predictors belong to which column."""
+        """The predictors of each column."""
         return Layout(tuple(c.kind for c in self.columns), tuple(c.width for c in self.columns))
 
     @property
@@ -219,7 +219,7 @@ def choose_columns(
 
 
 def choose_kinds(columns: Sequence[ColumnSummary], wanted: Any, size_factor: Any = None, frame: str = "") -> Columns:
-    """The same by what was found of each column."""
+    """Kinds of all columns from their summaries."""
     names = [column.name for column in columns]
     given = {"auto": {}}.get(wanted) if isinstance(wanted, str) else {_place(k, names): v for k, v in wanted.items()}
     if given is None:
@@ -230,7 +230,7 @@ def choose_kinds(columns: Sequence[ColumnSummary], wanted: Any, size_factor: Any
 
 
 def _place(key: Any, names: Sequence[str]) -> int:
-    """Which column a name or number means."""
+    """The position of the column that a name or number stands for."""
     if isinstance(key, str):
         if names.count(key) == 1:
             return names.index(key)

@@ -38,7 +38,7 @@ class MixedNodes(NamedTuple):
         return 1
 
     def log_density(self, loaded: MixedBlock, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest."""
+        """log p(t | node): terms that differ between nodes into ``work[0]`` (n, K); returns (n,) the sum of others."""
         loading = self.loading if near is None else self.loading[:, near]
         np.dot(np.concatenate([loaded.values, loaded.exposure], axis=1), loading, out=work[0])
         own, g = loaded.own.copy(), self.layout.predictors("gaussian")
@@ -210,7 +210,7 @@ class MixedSums:
 
 
 def means(layout: Layout, eta: FloatArray) -> FloatArray:
-    """(K, D') what to expect where predictors are η: numbers, shares of levels, counts at a size factor of 1."""
+    """(K, D') expectations at predictors η: numbers, shares of levels, counts at a size factor of 1."""
     found = eta.copy()
     for _, part, family in layout.with_family:
         found[:, part] = family.mean(eta[:, part])

@@ -261,7 +261,7 @@ class MixedGTM(MixedTables):
         return self._like_training_table(super().sample(n, random_state=random_state), whole=True)
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
-        """Rows with what is missing filled in, given what was measured of them.
+        """Rows with missing cells filled in, given what was measured of them.
 
         A number becomes its expectation, a level the likeliest one.
 
@@ -363,7 +363,7 @@ class MixedGTM(MixedTables):
         return found
 
     def _center_gaussian_columns(self, rows: Rows) -> Rows:
-        """Rows less the mean of Gaussian columns alone, whoever took off what."""
+        """Rows with the mean taken off Gaussian columns only."""
         offset, g = np.zeros(rows.n_columns), self.columns_.layout.columns("gaussian")
         offset[g] = rows.offset[g]
         return replace(rows, offset=offset)
@@ -378,7 +378,7 @@ class MixedGTM(MixedTables):
         return column_spread(numbers, self.noise_floor)
 
     def _inform_noise(self, model: gtm.GTMModel, rows: Rows) -> gtm.GTMModel:
-        """The model with what its noise takes from the rows."""
+        """The model with the quantities that its noise takes from the rows."""
         self._refuse_errors(rows.errors)
         noise: Any = model.noise
         return replace(model, noise=inform_noise(noise, rows, totals=self.size_factors == "auto"))

@@ -36,7 +36,7 @@ _LEAST_GAIN = 1e-10
 
 
 class Family(NamedTuple):
-    """An exponential family: A(η) (K,), its gradient (K, L), which is the mean, and what to take for its curvature."""
+    """An exponential family: A(η) (K,), its gradient (K, L), which is the mean, and the curvature for Newton steps."""
 
     log_partition: Callable[[FloatArray], FloatArray]
     mean: Callable[[FloatArray], FloatArray]
@@ -101,7 +101,7 @@ SIZE_FACTOR = "size_factor"
 @storable
 @dataclass(frozen=True)
 class Layout:
-    """Which predictors belong to which column: ``kinds`` and how many predictors each column has, ``widths``."""
+    """The predictors of each column: its kind, in ``kinds``, and how many predictors it has, in ``widths``."""
 
     _kinds: ClassVar[Kinds] = {
         "kinds": sequence_of(one_of((*KINDS, SIZE_FACTOR)), "D"),

@@ -22,7 +22,7 @@ from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import Rows, Selection, sum_blocks
 
 _TINY = 1e-300
-_RIDGE = 1e-9
+_PREDICTOR_RIDGE = 1e-9
 """Regularisation per node of the fit to the predictors: only enough to be well posed."""
 
 _LEAST_SHARE = 0.02
@@ -32,7 +32,7 @@ _FIRST_DISPERSIONS = 0.1, 1e3
 
 
 class Averages(NamedTuple):
-    """Weighted sums of an encoded table (D',): cells seen, what they hold, its square, cells and their exposure."""
+    """Weighted sums over an encoded table (D',): cells seen, values, their squares, original cells and exposure."""
 
     seen: FloatArray
     total: FloatArray
@@ -78,7 +78,7 @@ def averages(noise: MixedNoise, rows: Rows) -> Averages:
 
 
 def inform_noise(noise: MixedNoise, rows: Rows, *, totals: bool) -> MixedNoise:
-    """The noise with what it takes from the data: the row added, first dispersions, and counts to expect.
+    """The noise with the quantities that it takes from data: the row added, first dispersions, expected counts.
 
     ``totals`` says that size factors are to be found from the counts of each row.
     """
@@ -133,14 +133,14 @@ class EncodedRows(Rows):
         return len(self.unit)
 
     def block(self, part: Selection) -> FloatArray:
-        """Encoded rows; what is missing is the middle of its column."""
+        """Encoded rows; missing cells are the mean of their column."""
         loaded = self.noise.load(super().block(part))
         encoded = (_encode_block(self.noise, loaded) - self.middle) / self.unit
         return np.where(loaded.seen[:, self.noise.layout.source] > 0, encoded, 0.0).astype(self.table.dtype, copy=False)
 
 
 def link_start(start: Start) -> Start:
-    """The start made in the encoded table, with predictors that give what it gave there."""
+    """A start in the encoded table, turned into predictors whose means are its values there."""
 
     def linked_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> MixedParameters:
         noise: Any = model.noise
@@ -160,7 +160,7 @@ def link_start(start: Start) -> Start:
         Phi = model.surface.node_features
         for column, part, _ in noise.layout.with_family:
             eta = _predictors(noise.layout.kinds[column], seen[:, part], noise.prior[part] / noise.prior_mass[part])
-            weights[:, part] = model.surface.regress(Phi, eta, _RIDGE * len(Phi))
+            weights[:, part] = model.surface.regress(Phi, eta, _PREDICTOR_RIDGE * len(Phi))
         first: MixedParameters = noise.initial(weights, begun.precision / np.square(unit[g]))
         return first
 

@@ -56,7 +56,7 @@ class MixedTables(LatentGridModel):
         return self._encode_table(checked, raw, "missing", fitting=True)
 
     def _assemble_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> tuple[Recipe, TrainingJob]:
-        """A first pass tells what the columns are; those after it read numbers that stand for them."""
+        """Find the columns in a first pass; later passes read them encoded as numbers."""
         self._refuse_errors(errors)
         refuse_beside(sample_weight)
         found = summarize_blocks(blocks)
@@ -123,7 +123,7 @@ class MixedTables(LatentGridModel):
         return np.array([bool(column.levels) for column in self.columns_])
 
     def _codes(self, values: FloatArray) -> FloatArray:
-        """(n, D) numbers of rows of what is expected, levels by the number of the likeliest."""
+        """(n, D) encoded rows from expectations; a level is the number of the likeliest."""
         layout = self.columns_.layout
         codes = np.ones((len(values), len(self.columns_)))
         for j, column in enumerate(self.columns_):
@@ -159,7 +159,7 @@ class MixedTables(LatentGridModel):
         return found
 
     def _some_row(self) -> Any:
-        """A row that the model may be asked about, in a table like that of the fit."""
+        """A row that all verbs accept, in a table like that of the fit."""
         found: Any = self
         return found.sample(1, random_state=0)
 

@@ -29,7 +29,7 @@ from prinfold.gtm.noise.protocol import Parameters, Posterior, require
 from prinfold.rows.rows import Rows, Selection, blas_on_one_thread
 
 _LEAST_MAP_SHARE = 1e-12
-"""Share of all rows below which a map has none: it keeps what it has, and takes no part any more."""
+"""Share of all rows below which a map has none: its parameters are kept, and it is not trained further."""
 
 _NEGLIGIBLE_MEMBERSHIP = 1e-16
 """Memberships that change no sum of double precision."""
@@ -75,7 +75,7 @@ class MixtureStatistics:
 
 
 class MixtureState(NamedTuple):
-    """Parameters, the statistics of the data under them, what the E-steps remember, and how far to stretch a step."""
+    """Parameters, statistics of the data under them, hints for the E-steps, and the stretch of the next step."""
 
     parameters: MixtureParameters
     statistics: MixtureStatistics
@@ -104,7 +104,7 @@ class MixtureModel:
         return replace(rows, offset=self.offsets[j], weight=weight)
 
     def begin(self, rows: Rows, parameters: MixtureParameters) -> MixtureState:
-        """State after a first look at the rows."""
+        """State after a first E-step."""
         if self.shared:
             parameters = replace(parameters, maps=pooled(self, parameters.maps, parameters.shares))
         return MixtureState(parameters, *e_step(self, rows, parameters, tuple(Hint() for _ in self.maps)))
@@ -195,7 +195,7 @@ def _plan_pass(model: MixtureModel, j: int, rows: Rows, parameters: MixtureParam
 
 
 def _parts_with_rows(parts: Sequence[Part], share: FloatArray) -> list[Part]:
-    """The parts without the rows that a map has nothing of."""
+    """The parts without the rows whose membership of a map is negligible."""
     found = []
     for part in parts:
         some = share[part.rows] > _NEGLIGIBLE_MEMBERSHIP

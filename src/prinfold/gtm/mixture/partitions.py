@@ -30,7 +30,7 @@ _LEAST_RELATIVE_VARIANCE = 1e-4
 
 
 class Distinct(NamedTuple):
-    """Distinct rows (m, D), nearest to the middle first, and what they weigh together (m,)."""
+    """Distinct rows (m, D), nearest to the mean first, and the total weight (m,) of the copies of each."""
 
     rows: FloatArray
     weight: FloatArray
@@ -60,7 +60,7 @@ class Flats:
 
 @dataclass(frozen=True)
 class Clouds:
-    """A Gaussian for each part: its middle (J, D), what makes it round (J, D, D), and the log of its height (J,)."""
+    """A Gaussian for each part: mean (J, D), whitening matrix (J, D, D), and logarithm of its height (J,)."""
 
     centers: FloatArray
     rounding: FloatArray
@@ -90,7 +90,7 @@ def distinct_rows(rows: Rows) -> Distinct:
 
 
 def find_flats(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
-    """As many flats as there are distinct rows for, at most ``n_parts``, such that rows lie near them.
+    """Flats near which the rows lie: ``n_parts`` of them, or fewer where there are fewer distinct rows.
 
     From centres drawn far apart (k-means++; Arthur & Vassilvitskii, 2007), rows go to the nearest flat and flats
     through the middle of their rows in turn; of a few such draws the one that leaves rows nearest to their flats

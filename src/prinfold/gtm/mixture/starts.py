@@ -75,7 +75,7 @@ class MixtureStart:
         return int(max(own._numbers_per_node * model.surface.latent.n_nodes for own, model in each))
 
     def on_stream(self, stream: Rows) -> MixtureStart:
-        """The same mixture on rows that come block by block, of which those that it began with are a sample."""
+        """The start on a stream of rows, of which those that it was made from are a sample."""
         model = self.model
         if stream.gaps and not self.rows.gaps:
             model = replace(model, maps=tuple(model_for_gaps(stream, each) for each in model.maps))
@@ -187,7 +187,7 @@ def _number_by_weight(part: IntArray, weight: FloatArray | None, n_maps: int) ->
 
 
 def _orders(n_maps: int, several: bool) -> list[tuple[int, ...]]:
-    """Which part each map takes; where all maps are alike there is nothing to choose."""
+    """Assignments of parts to maps; only one of them where all maps have the same recipe."""
     return list(islice(permutations(range(n_maps)), _MOST_ORDERS if several else 1))
 
 
@@ -200,7 +200,7 @@ def _begin_from_parts(
     free: bool,
     planes: bool = False,
 ) -> MixtureStart:
-    """Each map on the rows of its part, and a first look at all rows; with ``planes`` no time is spent on its start."""
+    """Start each map on the rows of its part, then a first E-step; with ``planes`` maps begin as principal planes."""
     assert given.places is not None
     weight = np.ones(given.table.shape[0]) if given.weight is None else given.weight
     masses = weight @ given.places
@@ -244,7 +244,7 @@ def _rows_of_part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> G
 
 
 def _spread(recipe: Recipe, job: TrainingJob, whole: TrainingJob) -> ColumnSpread:
-    """How far the rows of a part spread, or those of the whole where the part is too small to tell."""
+    """Spread of the rows of a part, or of all rows where the part has too few."""
     some = dense(job.rows.table[:: -(-job.rows.n_rows // _MOST_SAMPLED_ROWS)])
     return recipe.spread(job.rows if len(np.unique(some, axis=0)) >= _ROWS_FOR_OWN_SPREAD else whole.rows)
 

@@ -257,7 +257,7 @@ class MixtureVerbs(PrincipalManifold):
         return out
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
-        """Rows with what is missing filled in: the expectation of each cell given what was measured of its row.
+        """Rows with missing cells filled in: the expectation of each cell given what was measured of its row.
 
         Parameters
         ----------
@@ -319,7 +319,7 @@ class MixtureVerbs(PrincipalManifold):
         return algorithm.memberships(out, self.mixing_)
 
     def _on_own_maps(self, rows: Rows, ask: Callable[[int, Rows], FloatArray], shape: tuple[int, ...]) -> FloatArray:
-        """(n, *shape) what ``ask`` gives for the number of a map and the rows that belong to it most."""
+        """(n, *shape) results of ``ask`` for each map, called with its number and the rows that belong to it most."""
         chart = self._memberships(rows)[0].argmax(axis=1)
         out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype)
         for j in range(len(self.maps_)):

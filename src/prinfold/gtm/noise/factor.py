@@ -42,7 +42,7 @@ class FactorNodes(NamedTuple):
         return len(self.loading)
 
     def log_density(self, loaded: FloatArray, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes, into the rest w; returns (n,) the rest."""
+        """log p(t | node): terms that differ between nodes into ``work[0]``, then w; returns (n,) the sum of others."""
         exact = work.dtype == np.float64
         found = work if exact else np.empty(work.shape)
         np.matmul(loaded, self.loading if near is None else self.loading[:, :, near], out=found)
@@ -57,7 +57,7 @@ class FactorNodes(NamedTuple):
         return np.asarray(largest + own)
 
     def _row_density(self, loaded: FloatArray) -> FloatArray:
-        """(n,) what a row has of its density whatever the node."""
+        """(n,) the terms of the log density that are the same for all nodes."""
         D, beta = loaded.shape[1] - 1, self.precision
         return np.asarray(0.5 * D * np.log(beta / (2 * np.pi)) - 0.5 * beta * _squares(loaded))
 
@@ -134,7 +134,7 @@ class FactorNoise(FactorModel):
         return CellFactorNoise(self.floor, self.loading)
 
     def load(self, block: FloatArray, errors: FloatArray | None = None) -> FloatArray:
-        """A block with a column of ones, in double precision: what factors explain may be far more than is left."""
+        """A block with a column of ones, in double precision, since factors may explain nearly all of the variance."""
         return np.append(block.astype(np.float64, copy=False), np.ones((len(block), 1)), axis=1)
 
     def at_nodes(self, surface: BasisMap, parameters: FactorParameters, dtype: type = np.float64) -> FactorNodes:

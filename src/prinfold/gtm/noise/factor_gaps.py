@@ -45,7 +45,7 @@ class CellFactorNodes(NamedTuple):
         return len(self.factors)
 
     def select(self, near: IntArray | None) -> CellFactorNodes:
-        """Those of the nodes that are named; None for all."""
+        """The nodes numbered ``near``, or all for None."""
         return self if near is None else CellFactorNodes(self.centers[near], *(each[..., near] for each in self[1:]))
 
     @property
@@ -58,7 +58,7 @@ class CellFactorNodes(NamedTuple):
         return 1 + self.n_factors + n_packed(self.n_factors)
 
     def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
+        """log p(t | node): the terms that differ between nodes into ``work[0]``; returns (n,) the sum of the others."""
         return weigh(loaded, loaded.trust(np.array(self.variance)), self.select(near), work)
 
     def empty_sums(self) -> CellFactorSums:
@@ -103,7 +103,7 @@ def cell_nodes(centers: FloatArray, factors: FloatArray, inverse_v: FloatArray, 
 
 
 def weigh(loaded: MeasuredCells, trust: FloatArray, nodes: CellFactorNodes, work: FloatArray) -> FloatArray:
-    """log p(t | node): into ``work[0]`` what differs between nodes, then w = L⁻¹b and the packed L of S = L Lᵀ.
+    """log p(t | node): terms that differ between nodes into ``work[0]``, then w = L⁻¹b and the packed L of S = L Lᵀ.
 
     Returns (n,) the rest.
     """

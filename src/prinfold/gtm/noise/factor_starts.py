@@ -114,7 +114,7 @@ def _along_residuals(
 
 
 def _leading_axes(residual: FloatArray, weight: FloatArray | None, rank: int) -> FloatArray:
-    """(rank, D) principal axes of what is left over, as long as it scatters there."""
+    """(rank, D) principal axes of the residuals, scaled by their standard deviations."""
     scaled = residual if weight is None else residual * np.sqrt(weight)[:, None]
     total = len(residual) if weight is None else float(weight.sum())
     _, size, axes = np.linalg.svd(scaled / np.sqrt(total), full_matrices=False)

@@ -87,7 +87,7 @@ class CellNodes(NamedTuple):
         return 1
 
     def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest."""
+        """log p(t | node): terms that differ between nodes into ``work[0]`` (n, K); returns (n,) the sum of others."""
         precision = (loaded.trust(self.variance) / self.variance).astype(loaded.values.dtype, copy=False)
         if loaded.plain:
             both, loading = np.column_stack([loaded.values, loaded.seen[:, :1]]), self.plain
@@ -137,7 +137,7 @@ class CellParameters(Parameters):
 
     @property
     def level(self) -> float:
-        """By the mean of the variances."""
+        """The precision 1/v̄ with v̄ the mean of the variances."""
         return float(1.0 / np.mean(1.0 / self.precision))
 
     def cost(self, surface: BasisMap, penalty: Penalty) -> float:
@@ -206,7 +206,7 @@ class CellSums:
     total: float = 0.0
 
     def _squared_products(self) -> FloatArray:
-        """Room for what only rows with errors need: without errors ρ is its own square."""
+        """The array of the sums with ρ², made for rows with errors only: without errors ρ² = ρ."""
         if self.squared is None:
             self.squared = np.zeros((len(self.products) - 1, self.products.shape[1]))
         return self.squared
@@ -252,7 +252,7 @@ def _column_precisions(nodes: CellNodes) -> FloatArray:
 
 
 def _statistics(sums: WholeRowSums) -> CellStatistics:
-    """Of rows without gaps and errors, whose cells are all trusted."""
+    """Statistics of rows without gaps and errors, for which ρ is 1."""
     masses = np.broadcast_to(sums.mass[:, None], sums.moment.shape)
     full = np.full(sums.moment.shape[1], sums.total)
     return CellStatistics(
@@ -292,7 +292,7 @@ class CellNoise:
         return replace(self, floor=NO_FLOOR, floors=floors)
 
     def parameters(self, weights: FloatArray, precision: Precision) -> Parameters:
-        """Those of one precision, or of one for each column."""
+        """Parameters with one precision, or with one for each column."""
         if self.floors is None:
             return Parameters(weights, precision, ceiling=1.0 / self.floor)
         varies = True if self.scale is None else self.scale > 0

@@ -48,7 +48,7 @@ class ColumnSpread(NamedTuple):
 
 
 def spread_of_model(variance: float, n_columns: int) -> ColumnSpread:
-    """A spread that stands in for that of data, where a model was fitted already and will not be trained further."""
+    """The spread for a model that is fitted and not trained further, in place of that of the data."""
     return ColumnSpread(variance, np.full(n_columns, variance), np.ones(n_columns))
 
 

@@ -76,7 +76,7 @@ class StudentNodes(NamedTuple):
         return 3
 
     def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest.
+        """log p(t | node): terms that differ between nodes into ``work[0]``; returns (n,) the sum of the others.
 
         E[u] goes into ``work[1]`` and ln(1 + δ/ν) into ``work[2]``, so that no logarithm is taken twice.
         """
@@ -128,7 +128,7 @@ class StudentNodes(NamedTuple):
 
 
 def expected_scales(posterior: Posterior) -> FloatArray:
-    """(n,) E[u], what the precision of each row is multiplied by, over all nodes."""
+    """(n,) E[u], the factor of the precision of each row, averaged over the nodes."""
     assert posterior.layers is not None
     return np.asarray(np.einsum("nk,nk->n", posterior.relative, posterior.layers[0]) / posterior.total)
 
@@ -143,12 +143,12 @@ class StudentParameters(Parameters):
 
     @property
     def level(self) -> float:
-        """By the mean of the squared scales; the variance is ν/(ν − 2) times as large."""
+        """One over the mean of the squared scales; the variance is ν/(ν − 2) times as large as that mean."""
         return float(1.0 / np.mean(1.0 / self.precision))
 
     @property
     def plain(self) -> Parameters:
-        """The same without tails."""
+        """Parameters of the Gaussian noise with the same scales."""
         if np.ndim(self.precision):
             return CellParameters(self.weights, np.asarray(self.precision), ceiling=self.ceiling, varies=self.varies)
         return Parameters(self.weights, self.precision, ceiling=self.ceiling)

@@ -51,7 +51,7 @@ class ChainSteps(NamedTuple):
         return LOST * self.leap * min(self.leap, float(self.initial.min()))
 
     def matrix(self) -> csr_matrix:
-        """(K, K) shares, row j what leaves node j."""
+        """(K, K) shares; row j holds those of the steps from node j."""
         K = len(self.initial)
         return csr_matrix((self.share, self.node, self.cuts), shape=(K, K))
 
@@ -103,7 +103,7 @@ def backward(
     steps: ChainSteps,
     counts: Counts,
 ) -> None:
-    """Turn what ``forward`` found into (n, K) p(node | the whole sequence), in place, and add to the counts.
+    """Turn the result of ``forward`` into (n, K) p(node | the whole sequence), in place, and add to the counts.
 
     ``ends`` marks rows that end a sequence. ``after`` (K,) is what the rows after the last one say, emission × β
     / scale of the next; it is written over with the same of the first row, for the rows before.

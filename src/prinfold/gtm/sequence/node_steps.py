@@ -47,7 +47,7 @@ class Moves:
         return np.repeat(np.arange(self.n_nodes), np.diff(self.cuts))
 
     def per_node(self, values: FloatArray) -> FloatArray:
-        """(K,) sums over the steps from each node of what steps have, (P,)."""
+        """(K,) sums of values (P,) of the steps over the steps from each node."""
         return np.bincount(self.source, values, minlength=self.n_nodes).astype(np.float64, copy=False)
 
     def per_kind(self, values: FloatArray) -> FloatArray:

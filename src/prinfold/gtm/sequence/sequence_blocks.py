@@ -173,12 +173,12 @@ class _SequenceLook:
     first_rows: IntArray | None = None
 
     def __call__(self, numbered: tuple[int, Any]) -> _Summary:
-        """Of a partition."""
+        """The summary of a partition, given with its number."""
         assert self.first_rows is not None
         return self.at(numbered[0], self.reader.whole(numbered[1]), int(self.first_rows[numbered[0]]))
 
     def at(self, i: int, chunk: Chunk, first_row: int) -> _Summary:
-        """Of a chunk, by its number and that of its first row."""
+        """The summary of a chunk, by its number and that of its first row."""
         rows, lengths = chunk.rows, np.diff(chunk.cuts)
         if len(rows.table):
             found = replace(self.blocks.look(rows, first_row)[0], unseen=(0, -1), n_read=chunk.n_read)
@@ -237,7 +237,7 @@ def _refuse(found: _Summary, names: Any, min_rows: int) -> None:
 
 
 def mean_over_sequences(estimator: Any, source: Blocks, group: Key, of_rows: Callable[[Rows], FloatArray]) -> float:
-    """Weighted mean of what ``of_rows`` tells of each row given its sequence."""
+    """Weighted mean over all rows of the numbers that ``of_rows`` gives for each, given its sequence."""
     features, (key,) = source.without([group], "groups")
     refuse_other_names(estimator, features.names)
     reader, sums = SequenceReader(features.reader, key), np.zeros(2)

@@ -24,7 +24,7 @@ class Paths(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Where sequences begin and end, ``cuts`` (S + 1,), among rows taken in the order ``rows`` (n,), or as they are."""
+    """Bounds ``cuts`` (S + 1,) of the sequences among rows taken in the order ``rows`` (n,), or as they are."""
 
     cuts: IntArray
     rows: IntArray | None
@@ -44,7 +44,7 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True)
 class Arranged:
-    """A table ``X`` of all rows with what is known of their sequences; see :func:`arrange`.
+    """A table ``X`` of all rows, with the lengths or names of their sequences; see :func:`arrange`.
 
     ``kind`` is ``"table"``, ``"list"`` or ``"array"``, as which results that belong to rows are handed back.
     """
@@ -60,7 +60,7 @@ class Arranged:
         return self.lengths is None and self.names is None
 
     def order(self, n_rows: int) -> Order:
-        """Where the sequences are among so many rows."""
+        """The order of the sequences among ``n_rows`` rows."""
         if self.names is not None:
             return _order_by_name(self.names, n_rows)
         lengths = np.ones(n_rows, dtype=np.int64) if self.lengths is None else check_lengths(self.lengths, n_rows)
@@ -90,7 +90,7 @@ class Arranged:
 
 
 def arrange(X: Any, lengths: Any = None, groups: Any = None) -> Arranged:
-    """One table of all rows, and what was said of their sequences.
+    """One table of all rows, with the lengths or names of their sequences.
 
     ``X`` is a table, with ``lengths`` of sequences that follow each other, or with ``groups``, names of the sequences
     that rows belong to or the column that has them; or a list of tables or an array (S, T, D), a sequence each.

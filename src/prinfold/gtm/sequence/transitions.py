@@ -79,7 +79,7 @@ class Visits(NamedTuple):
     first: FloatArray
 
     def plus(self, other: Visits) -> Visits:
-        """Those of both."""
+        """The expected numbers of both added up."""
         return Visits(self.moves + other.moves, self.jumps + other.jumps, self.first + other.first)
 
 
@@ -95,7 +95,7 @@ class TransitionRule(Protocol):
 
 @dataclass(frozen=True)
 class SharedRule:
-    """The same kinds of steps everywhere."""
+    """Transitions with the same weights of the kinds of steps at all nodes."""
 
     def update(self, chain: Chain, counts: FloatArray) -> Chain:
         kinds = _best_kinds(chain.moves, counts, chain.kinds)

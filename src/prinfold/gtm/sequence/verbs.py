@@ -1,4 +1,4 @@
-"""Verbs of a GTM of sequences: posteriors of rows given their sequence or what came before, forecasts, new walks."""
+"""Verbs of a GTM of sequences (thesis 7.4): smoothing, filtering, likeliest paths, forecasts and samples."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NEEDS_WHOLE_SEQUENCES = "a sequence is learned from as a whole; call fit with a
 
 @fill_parameter_docs
 class SequenceVerbs(GTM):
-    """The verbs of a GTM whose rows hang together; ``lengths`` or ``groups`` say how, and without them they do not."""
+    """The verbs of a GTM of sequences, given by ``lengths`` or ``groups``; without those each row is a sequence."""
 
     log_evidence: ClassVar[Any] = _MissingVerb(_IGNORES_ORDER)
     effective_weights: ClassVar[Any] = _MissingVerb(_IGNORES_ORDER)
@@ -258,7 +258,7 @@ class SequenceVerbs(GTM):
     def impute(
         self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None, return_std: bool = False
     ) -> Any:
-        """Rows with what is missing filled in: the expectation of each cell given what its sequence has.
+        """Rows with missing cells filled in: the expectation of each cell given what its sequence has.
 
         Parameters
         ----------
@@ -422,7 +422,7 @@ class SequenceVerbs(GTM):
         return gtm_sequence.log_likelihood(model, rows, self._parameters())
 
     def _some_row(self) -> Any:
-        """A row that the model may be asked about."""
+        """A row that all verbs accept, from which Dask learns the shapes of results."""
         names = getattr(self, "feature_names_in_", None)
         row = np.zeros((1, self.n_features_in_))
         return row if names is None else NamedBlock.of(row, tuple(map(str, names)))

@@ -60,7 +60,7 @@ def cycle_placements(latent: Lattice, X: FloatArray, weight: FloatArray) -> list
 
 
 def _orders(latent: Lattice, angles: FloatArray) -> Iterator[FloatArray]:
-    """Which angle goes with which closed axis: all ways if the axes have different numbers of nodes."""
+    """Assignments of angles to closed axes: all of them if the axes have different numbers of nodes."""
     counts = {n for n, closed in zip(latent.shape, latent.periodic, strict=True) if closed}
     every = permutations(range(angles.shape[1])) if len(counts) > 1 else [range(angles.shape[1])]
     for order in every:

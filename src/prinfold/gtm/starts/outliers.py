@@ -53,7 +53,7 @@ def spatial_median(rows: Rows) -> FloatArray:
 
 
 def distances(rows: Rows) -> FloatArray:
-    """(n,) distance of each row from the offset; of gaps as much is taken as of what was measured of the row."""
+    """(n,) distance of each row from the offset; missing cells count as the mean of those measured."""
     out = np.empty(rows.n_rows)
     for part in rows.slices:
         block = rows.block(part).astype(np.float64, copy=False)
@@ -121,7 +121,7 @@ def _weights(rows: Rows) -> FloatArray:
 
 
 def _mean(rows: Rows, weight: FloatArray) -> FloatArray:
-    """(D,) mean of what was measured of each column about the offset, in units of the blocks."""
+    """(D,) mean of the measured cells of each column about the offset, in units of the blocks."""
 
     def total(part: Selection) -> FloatArray:
         block = rows.block(part).astype(np.float64, copy=False)

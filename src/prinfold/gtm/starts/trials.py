@@ -59,7 +59,7 @@ class Trial:
 
     @cached_property
     def troubled(self) -> bool:
-        """Whether the map is folded or many-peaked there; asked where likelihoods leave it open."""
+        """Whether the map is folded or its posteriors have several modes; computed only where likelihoods are close."""
         spacing = self.given.surface.latent.widest_spacing
         parameters, mass = self.state.parameters, self.given.begin(self.rows, self.state.parameters).statistics.mass
         return is_folded_or_many_peaked(
@@ -89,7 +89,7 @@ def first_half(model: GTMModel, rows: Rows, start: Parameters) -> Trial:
 
 
 def second_half(half: Trial) -> Trial:
-    """A trial after as many steps again, on a lattice that is fine enough for what it has come to."""
+    """A trial after its second half, on a lattice that is fine enough for the noise after the first."""
     surface, parameters = half.given.surface, half.state.parameters
     mass = half.state.statistics.mass if half.model.surface.latent is surface.latent else None
     finer = replace(

@@ -48,7 +48,7 @@ def refuse_unsplit(noise: AnyNoise) -> None:
 
 
 def freeze(model: gtm.GTMModel, rows: Rows, parameters: Parameters, most: float) -> tuple[AnyStatistics, Frozen]:
-    """The sums of a block, and what of them is frozen: the smallest responsibilities, up to ``most`` of each row."""
+    """The sums of a block, and its frozen part: the smallest responsibilities, up to ``most`` of each row."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     groups, parts = grouped(model.surface, model.noise, nodes, rows, parameters.weights)
     share = np.ones(rows.n_rows)

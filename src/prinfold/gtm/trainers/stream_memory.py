@@ -1,4 +1,4 @@
-"""Memory of the rows that a model has seen, so that training can go on with others."""
+"""Sums of the rows that a model has seen, from which ``partial_fit`` continues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from prinfold.validation.settings import flag, real
 @storable
 @dataclass(frozen=True)
 class Memory:
-    """Sums of what was seen, how many rows that were, and the floors of the noise that were found with the first.
+    """Sums of the rows seen, their number, and the floors of the noise, which the first rows decide.
 
     ``gaps`` says whether the sums are those of a noise that takes gaps; ``freedom`` is the number of weights that the
     rows decide, where the penalty is the prior of a process, which takes them off the degrees of freedom of the noise.
