@@ -1,8 +1,8 @@
 """Exact nearest points on a soup of simplices: points, segments, triangles, tetrahedra, in any dimension.
 
-The foot of a point on one simplex is its projection on the simplex's own flat when that falls inside,
-and otherwise the best of the feet on the facets. Which simplices to try at all is settled by bounding
-balls: nothing in a ball of centre c and radius r is nearer to x than ‖x − c‖ − r.
+The foot of a point on one simplex is its projection on the simplex's own flat when that falls inside, and otherwise the
+best of the feet on the facets. Which simplices to try at all is settled by bounding balls (a search of ours): nothing
+in a ball of centre c and radius r is nearer to x than ‖x − c‖ − r.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Penalties on the weights of a map, and the noise that is best under each."""
+"""Penalties on the weights of a map (thesis 3.2), and the noise that is best under each."""
 
 from __future__ import annotations
 

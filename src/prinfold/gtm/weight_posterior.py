@@ -2,10 +2,10 @@
 
     p(W | T) ≈ N(Ŵ, H⁻¹),   H = H_T + αM,        cov y(z) = φ(z) H⁻¹ φ(z)ᵀ
 
-with H_T the Hessian of −ln p(T | W), approximate (A.11) or exact (A.13), and M the penalty mask. The approximate one
-takes the node of each row as known, and all it needs of the rows are the masses of the nodes: the same for every
-column, or its own where cells are missing or known with an error. The exact one knows that moving the surface along
-itself can be made up for by moving the rows with it.
+with H_T the Hessian of −ln p(T | W), approximate (A.11) or exact (A.13) of the thesis, and M the penalty mask. The
+approximate one takes the node of each row as known, and all it needs of the rows are the masses of the nodes: the same
+for every column, or its own where cells are missing or known with an error. The exact one knows that moving the surface
+along itself can be made up for by moving the rows with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Search for the centres of a mixture that count at each place, and sums over them, compiled.
 
-Pairs are listed place by place: ``near[cuts[i]:cuts[i + 1]]`` are the centres that count at the i-th. This module
-imports numba: import it only where there is much to do.
+Pairs are listed place by place: ``near[cuts[i]:cuts[i + 1]]`` are the centres that count at the i-th. The formulas are
+those of :mod:`prinfold.numerics.kernel_mixtures`. This module imports numba: import it only where there is much to do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Nearest points on a polyline for many rows, as alternating methods need them at every step.
 
 With segments a_j + t (b_j − a_j), 0 ≤ t ≤ 1, a row x has on each of them the foot t = (x − a)·(b − a) / ‖b − a‖², cut
-to [0, 1]; the nearest of all counts, and of several as near the first.
+to [0, 1]; the nearest of all counts, and of several as near the first (Hastie & Stuetzle, 1989, take the last).
 """
 
 from __future__ import annotations
