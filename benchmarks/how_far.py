@@ -125,12 +125,54 @@ def moved(n_columns: int) -> list[tuple[Any, ...]]:
     return found
 
 
+def sheet_part(block_info: Any, n_columns: int) -> np.ndarray:
+    """Rows of a sheet for one partition, made where it lies."""
+    ((begin, end), _) = block_info[None]["array-location"]
+    return sheet(end - begin, n_columns, seed=begin)
+
+
+def per_iteration(rows: Any, clock: Callable[[], Any]) -> Any:
+    """What a clock tells of one iteration of training, the start and the first pass left out."""
+    found = []
+    for n_iter in (2, 12):
+        began = clock()
+        GTM(**_NODES, init="pca", max_iter=n_iter, tol=0, relaxation=1, random_state=0).fit(rows)
+        found.append(clock() - began)
+    return (found[1] - found[0]) / 10
+
+
+def clusters(n_rows: int, n_columns: int) -> list[tuple[Any, ...]]:
+    """An iteration over partitions that workers hold, and over blocks of the same cuts in this process."""
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    table, found = None, []
+    chunks = ((_PIECE,) * (n_rows // _PIECE), (n_columns,))
+    for n_workers in (1, 2):
+        options = {"n_workers": n_workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+        with LocalCluster(**options) as cluster, Client(cluster) as client:
+            lazy = da.map_blocks(sheet_part, chunks=chunks, dtype=float, meta=np.empty((0, 0)), n_columns=n_columns)
+            rows = client.persist(lazy)
+
+            def clock(client: Any = client) -> np.ndarray:
+                workers = sum(client.run(time.process_time).values())
+                return np.array([time.perf_counter(), time.process_time(), workers])
+
+            table = rows.compute() if table is None else table
+            per_iteration(rows, clock)  # what is compiled once is loaded
+            found.append((f"{n_workers} worker(s)", *per_iteration(rows, clock)))
+    blocks = Blocks(table, rows=_PIECE)
+    here = lambda: np.array([time.perf_counter(), time.process_time()])  # noqa: E731
+    return [("blocks in this process", *per_iteration(blocks, here), 0.0), *found]
+
+
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fits", type=int, nargs="*", default=[1000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--passes", type=int, nargs="*", default=[1_000_000, 10_000_000])
     parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--cluster", type=int, default=1_000_000, help="rows on a small Dask cluster; 0 for none")
     parser.add_argument("--point", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -159,6 +201,10 @@ def main() -> None:
     print_table("one online pass over Parquet in single precision, 400 nodes, one thread", heads, rows)
     heads = ("nodes", "work sent, kB", "sums of a block, kB", "M-step, s")
     print_table(f"an iteration on a cluster, {options.columns} columns", heads, moved(options.columns))
+    if options.cluster:
+        heads = ("", "seconds by the wall clock", "processor s here", "processor s of workers")
+        found = clusters(options.cluster, options.columns)
+        print_table(f"an iteration over {options.cluster} rows, 400 nodes, on a small Dask cluster", heads, found)
 
 
 if __name__ == "__main__":

@@ -48,8 +48,10 @@ right.semilogx(bandwidths, counts, "o-", ms=4, color="#0072B2", label="all modes
 right.semilogx(bandwidths, heavy, "o-", ms=4, color="#D55E00", label="with 20 rows or more")
 right.axvline(model.bandwidth_, color="0.6", ls="--", lw=1, label="the default")
 right.set(xlabel="bandwidth", ylabel="modes", xticks=[0.2, 0.5, 1, 2], yscale="log")
-right.xaxis.set_major_formatter("{x:g}")
-right.xaxis.set_minor_formatter("")
+right.set_yticks([1, 2, 5, 10, 20, 50])
+for axis in (right.xaxis, right.yaxis):
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")
 right.legend(frameon=False)
 
 plt.show()

@@ -98,6 +98,15 @@ def quantity(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
+_MANY_DIGITS = 1e9
+"""Numbers from here on are not written to the unit."""
+
+
+def rounded(value: float, digits: int = 3) -> str:
+    """A number in so many digits, or to the unit where it has more: 2680 rather than 2.68e+03."""
+    return f"{value:.0f}" if 10**digits <= abs(value) < _MANY_DIGITS else f"{value:.{digits}g}"
+
+
 def percent(share: float, decimals: int = 0) -> str:
     """A share in words: 0.24 is 24 %."""
     return f"{100 * share:.{decimals}f} %"

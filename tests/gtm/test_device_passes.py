@@ -95,6 +95,36 @@ def test_blocks_on_a_device_are_the_whole_table():
     assert_allclose(blocks.weights_, whole.weights_, rtol=1e-7, atol=1e-7)
 
 
+def counted(table, reads):
+    """The same table as Blocks, with a note of every time that it is read from its beginning."""
+    return Blocks(lambda: reads.append(len(reads)) or iter([table[:150], table[150:]]), rows=150)
+
+
+@pytest.mark.parametrize("method", ["GTM", "SOM"])
+def test_blocks_that_fit_on_a_device_are_sent_there_once(method):
+    settings = {"GTM": QUICK, "SOM": {"nodes": 6, "init": "pca"}}[method]
+    found = []
+    for free in (0, 10**9):
+        reads = []
+        device = replace(SINGLE, free_bytes=lambda free=free: free)
+        model = getattr(prinfold, method)(device=device, **settings).fit(counted(X, reads))
+        found.append((len(reads), model.inverse_transform(model.transform(X))))
+    (often, streamed), (once, kept) = found
+    assert once <= often - 5
+    np.testing.assert_array_equal(kept, streamed)
+
+
+def test_rows_left_on_a_device_are_read_again_where_it_is_not_exact_enough(monkeypatch):
+    asked, reads, device = [], [], replace(SINGLE, free_bytes=lambda: 10**9)
+    whole = GTM(**QUICK).fit(counted(X, reads))
+    before = len(reads)
+    exact_for_a_while = property(lambda self: asked.append(self) or (0.0 if len(asked) < 10 else np.inf))
+    monkeypatch.setattr(device_passes.DevicePass, "mean_nats", exact_for_a_while)
+    model = GTM(device=device, **QUICK).fit(counted(X, reads))
+    assert_allclose(model.history_["log_likelihood"], whole.history_["log_likelihood"], atol=1e-4)
+    assert before - (len(reads) - before) == 2, "three passes of three portions on the device, for one reading"
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_batch_map_on_a_device_is_that_of_the_processor(weighted):
     weight = np.random.default_rng(0).random(len(X)) if weighted else None
@@ -110,6 +140,10 @@ def test_what_a_device_cannot_do_is_said_and_done_by_the_processor():
     gaps[0, 0] = np.nan
     with pytest.warns(DegenerateWarning, match="The processor does this fit.*missing cells"):
         GTM(device=SINGLE, **QUICK).fit(gaps)
+    with pytest.warns(DegenerateWarning, match="The processor does this fit.*missing cells"):
+        SOM(nodes=6, device=SINGLE, max_iter=2).fit(gaps)
+    with pytest.warns(DegenerateWarning, match="The processor does this fit.*'batch'"):
+        SOM(nodes=6, device=SINGLE, max_iter=2, trainer="online").fit(X)
 
 
 def test_numbers_that_single_precision_cannot_tell_apart_stay_on_the_processor(monkeypatch):

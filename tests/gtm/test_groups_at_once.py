@@ -138,22 +138,27 @@ def test_a_planned_pass_takes_a_fixed_number_of_calls_for_each_batch(monkeypatch
     assert (after - before) / (many - few) <= 200
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("q", [0, 2])
-def test_middles_radii_and_nearest_anchors_are_those_of_the_definition(q):
+def test_middles_radii_and_nearest_anchors_are_those_of_the_definition(q, dtype):
     rng = np.random.default_rng(0)
-    block, cuts = rng.standard_normal((60, 5)) + 3.0, np.array([0, 1, 20, 60])
+    table, offset = (rng.standard_normal((80, 5)) + 3.0).astype(dtype), rng.standard_normal(5)
+    chosen, cuts = rng.permutation(80)[:60].astype(np.int32), np.array([0, 1, 20, 60])
+    block = table[chosen].astype(np.float64) - offset
     frame = np.linalg.qr(rng.standard_normal((5, 5)))[0][:, :q].copy()
     middle = np.add.reduceat(block, cuts[:-1], axis=0) / np.diff(cuts)[:, None]
     delta = block - np.repeat(middle, np.diff(cuts), axis=0)
     wanted = middle, split_radii(delta, cuts[:-1], frame), delta @ frame / 2.0
     found = np.empty((3, 5)), np.empty((3, 3)), np.empty((60, q), dtype=np.float32)
-    measure_balls(block.copy(), cuts, frame, ROUNDING, 2.0, *found)
+    measure_balls(table, chosen, offset, cuts, frame, ROUNDING, 2.0, *found)
     for one, other in zip(found, wanted, strict=True):
-        assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+        assert_allclose(one, other, rtol=2e-6, atol=2e-6)
 
-    anchors = rng.standard_normal((70, 5)) + 3.0
+    # Anchors that lie along the axes: what a row has beside them is the same for all.
+    anchors = rng.standard_normal((70, q)) @ frame.T if q else rng.standard_normal((70, 5))
+    block = table.astype(np.float64) - offset
     apart = np.square(block[:, None] - anchors).sum(axis=2)
-    label, distance = np.empty(60, dtype=np.int32), np.empty(60, dtype=np.float32)
-    nearest_anchors(block, anchors, 0.5 * np.square(anchors).sum(axis=1), label, distance)
+    label, distance = np.empty(80, dtype=np.int32), np.empty(80, dtype=np.float32)
+    nearest_anchors(table, offset, frame, anchors @ frame if q else anchors, 2.0, label, distance)
     assert_array_equal(label, apart.argmin(axis=1))
-    assert_allclose(distance, apart.min(axis=1), rtol=1e-5)
+    assert_allclose(4 * distance, apart.min(axis=1), rtol=1e-5, atol=1e-5)

@@ -212,7 +212,7 @@ def interrupted_fit(monkeypatch, at, signal_=False):
 
 
 def test_an_interrupted_fit_says_so_and_is_usable(monkeypatch):
-    with pytest.warns(InterruptedWarning, match=r"best model so far was kept. \(6 iterations done\)"):
+    with pytest.warns(InterruptedWarning, match=r"interrupted after 6 iterations; the best model so far was kept"):
         model = interrupted_fit(monkeypatch, 7)
     assert model.stop_reason_ is StopReason.INTERRUPTED
     assert not model.converged_
@@ -226,7 +226,7 @@ def test_an_interrupted_fit_says_so_and_is_usable(monkeypatch):
 def test_a_signal_from_the_keyboard_is_an_interrupt(monkeypatch):
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.warns(InterruptedWarning, match="3 iterations done"):
+        with pytest.warns(InterruptedWarning, match="after 3 iterations"):
             interrupted_fit(monkeypatch, 4, signal_=True)
     finally:
         signal.signal(signal.SIGINT, handler)
@@ -242,7 +242,7 @@ def test_a_fit_interrupted_before_its_first_pass_is_passed_on(monkeypatch):
 def test_a_fit_interrupted_while_it_warms_up_keeps_what_it_had_come_to(monkeypatch, looks):
     """Training then consists of one look at the rows, of the whole grid."""
     monkeypatch.setattr(starts, "_WARM_UP_FROM", 0)
-    with pytest.warns(InterruptedWarning, match=r"\(0 iterations done\)"):
+    with pytest.warns(InterruptedWarning, match="after 0 iterations"):
         model = interrupted_fit(monkeypatch, looks)
     assert model.stop_reason_ is StopReason.INTERRUPTED
     assert model.n_iter_ == 0

@@ -351,7 +351,7 @@ def test_a_bar_over_passes_says_how_long_they_take(clock):
         listener.close("Done.")
     later = stream.getvalue()[len(first) :]
     assert "0/2" in later
-    assert re.search(r"pass 25 %, \d+ s left, all in \d+ s", later)
+    assert re.search(r"pass 25 %, \d+ s left, at most \d+ s in all", later)
     assert stream.getvalue().endswith("Done.\x1b[K\n")
     assert progress.PassBar.shown is None
 

@@ -63,7 +63,7 @@ def test_between_nodes_colours_pass_into_each_other() -> None:
     image = np.zeros((2, 3, 4))
     image[:, 0], image[:, 1] = [1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0]
     image[..., 3] = [[1, 1, 0], [1, 1, 0]]
-    fine = between_nodes(image)
+    fine = between_nodes(image, image[..., 3])
     assert fine.shape == (2 * FINER, 3 * FINER, 4)
     middle = FINER // 2
     assert_allclose(fine[middle::FINER, middle::FINER][:, :2], image[:, :2])

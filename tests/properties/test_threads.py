@@ -14,7 +14,7 @@ from tests.properties.cases import CASES, Case, cases, cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-_SMALL = {
+SMALL = {
     "prinfold.rows.rows._BLOCK_BYTES": 1,
     "prinfold.rows.rows._ENTRIES_PER_THREAD": 1,
     "prinfold.gtm.model.ROWS_PER_SUM": 1,
@@ -79,10 +79,10 @@ def assert_alike(case: Case, X: Any, turn: int, settings: dict[str, Any]) -> Non
 
 @cases(few={"GTM", "SOM"})
 def test_fits_and_verbs_are_the_same_on_any_number_of_threads(case):
-    assert_alike(case, cloud(330), 0, _SMALL)
+    assert_alike(case, cloud(330), 0, SMALL)
 
 
 @cases("density", few={"GTM"})
 @pytest.mark.parametrize("swept", [False, True], ids=["parts", "sweeps"])
 def test_planned_passes_are_the_same_on_any_number_of_threads(case, swept):
-    assert_alike(case, cloud(330), 1 + swept, {**_SMALL, **_PLANNED, **(_SWEPT if swept else {})})
+    assert_alike(case, cloud(330), 1 + swept, {**SMALL, **_PLANNED, **(_SWEPT if swept else {})})

@@ -15,8 +15,26 @@ import numpy as np
 import pytest
 from tests.properties.cases import cases, fitted
 
-from prinfold import GTM, PPS, SOM, Blocks, DensityRidge, GTMMixture, LowRankNoise, PrincipalCurve
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, UnsupportedInputError, WorkersLostError
+from prinfold import (
+    GTM,
+    PPS,
+    SOM,
+    Blocks,
+    DensityRidge,
+    GTMClassifier,
+    GTMMixture,
+    GTMRegressor,
+    LowRankNoise,
+    PrincipalCurve,
+    SurfaceMonitor,
+)
+from prinfold.exceptions import (
+    DegenerateWarning,
+    InvalidDataError,
+    InvalidParameterError,
+    UnsupportedInputError,
+    WorkersLostError,
+)
 from prinfold.loops import StopReason
 from prinfold.rows import streams as stream
 from prinfold.rows.dask_partitions import DaskPartitions
@@ -330,3 +348,65 @@ def test_what_does_not_go_is_said():
     for unfitted in (GTM(), PrincipalCurve()):
         with pytest.raises(UnsupportedInputError, match="1 dimension"):
             unfitted.fit(array()[:, 0])
+
+
+# ------------------------------------------------------------------------------------- labels beside rows, monitors
+
+
+CLASSES = np.where(X[:, 0] > 1, "far", "near")
+TARGETS = np.column_stack([X[:, 0] ** 2, X[:, 1]])
+
+
+def frame_of(**more):
+    pd = pytest.importorskip("pandas")
+    return pd.DataFrame(X, columns=list("abcd")).assign(**more)
+
+
+@pytest.mark.parametrize("on", ["threads", "a cluster"])
+def test_a_landscape_of_labels_beside_rows_is_that_of_a_column(on, request):
+    if on == "a cluster":
+        request.getfixturevalue("cluster")
+    by_name = GTMClassifier(GTM(**FIXED)).fit(Blocks(frame_of(y=CLASSES), rows=200), "y")
+    beside = GTMClassifier(GTM(**FIXED)).fit(array(), da.from_array(CLASSES, chunks=300))
+    np.testing.assert_array_equal(beside.predict_proba(X), by_name.predict_proba(frame_of()))
+    assert beside.classes_.tolist() == ["far", "near"]
+
+
+def test_targets_beside_rows_may_be_a_series_or_several_columns():
+    whole, lazy = frame_of(y=TARGETS[:, 0], z=TARGETS[:, 1]), dd.from_pandas
+    features, one = lazy(whole[list("abcd")], npartitions=4), lazy(whole["y"], npartitions=4)
+    both = lazy(whole[["y", "z"]], npartitions=4)
+    by_name = GTMRegressor(GTM(**FIXED)).fit(lazy(whole, npartitions=4), ["y", "z"])
+    found = GTMRegressor(GTM(**FIXED)).fit(features, both)
+    np.testing.assert_array_equal(found.predict(whole[list("abcd")]), by_name.predict(whole[list("abcd")]))
+    single = GTMRegressor(GTM(**FIXED)).fit(features, one)
+    np.testing.assert_allclose(single.predict(whole[list("abcd")]), found.predict(whole[list("abcd")])[:, 0])
+
+
+def test_labels_that_are_cut_elsewhere_are_refused_by_name():
+    frame = frame_of(y=TARGETS[:, 0])
+    features = dd.from_pandas(frame[list("abcd")], npartitions=4)
+    with pytest.raises(InvalidDataError, match="X has 4 partitions and y 3"):
+        GTMRegressor(GTM(**FIXED)).fit(features, dd.from_pandas(frame["y"], npartitions=3))
+    with pytest.raises(InvalidDataError, match="a partition of X has 225 rows, and that of y 215"):
+        GTMRegressor(GTM(**FIXED)).fit(features, da.from_array(TARGETS[:890, 0], chunks=225))
+    with pytest.raises(InvalidDataError, match="2 dimensions"):
+        GTMClassifier(GTM(**FIXED)).fit(array(), da.from_array(TARGETS, chunks=(200, 2)))
+
+
+@pytest.mark.parametrize("calibration", ["last", "split"])
+def test_a_monitor_holds_rows_out_where_they_lie(calibration, monkeypatch):
+    settings = {"calibration": calibration, "random_state": 0, "alarm_rate": 0.05}
+    of_blocks = SurfaceMonitor(GTM(**FIXED), **settings).fit(Blocks(X, rows=200))
+    found = SurfaceMonitor(GTM(**FIXED), **settings).fit(array())
+    np.testing.assert_allclose(found.reference_, of_blocks.reference_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.node_shares_, of_blocks.node_shares_, rtol=1e-6)
+    np.testing.assert_array_equal(found.predict(array()).compute(), found.predict(X))
+
+
+def test_a_monitor_of_frames_knows_names_and_refuses_to_fit_six_times():
+    lazy = dd.from_pandas(frame_of(), npartitions=3)
+    found = SurfaceMonitor(GTM(**FIXED), calibration="split", random_state=0).fit(lazy)
+    assert list(found.feature_names_in_) == list("abcd")
+    with pytest.raises(InvalidParameterError, match=r"six times.*calibration='split'"):
+        SurfaceMonitor(GTM(**FIXED)).fit(lazy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -55,6 +56,19 @@ def test_what_waits_is_logarithmic_where_values_come_in_order(n):
         tree.put(index, 1)
         assert tree.n_waiting <= np.log2(index + 1) + 1
     assert tree.total() == n
+
+
+@given(st.integers(1, 26), st.randoms(use_true_random=False))
+def test_sums_that_belong_to_nobody_are_added_in_their_own_memory(n, random):
+    values, order = list(np.random.default_rng(n).normal(size=(n, 5))), list(range(n))
+    random.shuffle(order)
+    wanted, tree = by_the_definition(values), TreeSum(operator.iadd)
+    own = [value.copy() for value in values]
+    for index in order:
+        tree.put(index, own[index])
+    found = tree.total()
+    np.testing.assert_array_equal(found, wanted)
+    assert any(found is each for each in own)
 
 
 def test_threads_put_in_what_they_like():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
+from tests.properties.test_threads import SMALL, threads
 
 from prinfold import SOM
 from prinfold.exceptions import InvalidParameterError
@@ -139,6 +140,33 @@ def test_compiled_steps_are_the_plain_ones(name):
     error = sweep(X, order, places, fast, width, rate, COMPILED_KINDS[name])
     assert_allclose(error, sweep_reference(X, order, places, slow, width, rate, NEIGHBORHOODS[name]))
     assert_allclose(fast, slow, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_won_in_compiled_code_are_those_of_the_definition(dtype, weighted, monkeypatch):
+    rng = np.random.default_rng(0)
+    table, codebook = (rng.normal(size=(150, 4)) + 5.0).astype(dtype), rng.normal(size=(37, 4))
+    weight = rng.integers(0, 3, 150).astype(float) if weighted else None
+    rows = as_rows(table, table.mean(axis=0, dtype=np.float64), weight)
+    plain, plain_error = model.assign(rows, codebook)
+    monkeypatch.setattr(model, "_COMPILE_FROM", 0)
+    won, error = model.assign(rows, codebook)
+    eps = float(np.finfo(dtype).eps)
+    assert_allclose(won.mass, plain.mass)
+    assert_allclose(won.sums, plain.sums, atol=2000 * eps)
+    assert error == pytest.approx(plain_error, rel=200 * eps)
+    assert won.mass.sum() == (150 if weight is None else weight.sum())
+
+
+def test_compiled_passes_are_the_same_on_any_number_of_threads():
+    table, found = np.random.default_rng(0).normal(size=(600, 4)), []
+    for n in (1, 2, 5):
+        with threads(n, {**SMALL, "prinfold.som.model._COMPILE_FROM": 0}):
+            found.append(model.assign(as_rows(table, block_rows=64), table[:40]))
+    for won, error in found[1:]:
+        assert_array_equal(won.sums, found[0][0].sums)
+        assert error == found[0][1]
 
 
 @pytest.mark.parametrize("trainer", ["online", "batch"])

@@ -21,6 +21,7 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files.kinds import Kind, Kinds, Sizes, part
 from prinfold.gtm.estimator import GTM
 from prinfold.rows.blocks import Blocks
+from prinfold.validation.dask_verbs import is_dask
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import Constraint, check_parameters, nothing, real
@@ -165,7 +166,10 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEsti
         check_parameters(self, self._constraints)
         forget(self)
         refuse_beside(sample_weight)
-        blocks = LabelledBlocks.of(X if isinstance(X, Blocks) else Blocks(X), y, several=several)
+        if is_dask(X) and is_dask(y):
+            blocks = LabelledBlocks.beside(X, y, several=several)
+        else:
+            blocks = LabelledBlocks.of(X if isinstance(X, Blocks) else Blocks(X), y, several=several)
         columns = blocks.features.columns or ()
         self.n_features_in_ = len(columns)
         if all(isinstance(each, str) for each in columns):

@@ -6,6 +6,7 @@ the rows are, and adds up what comes of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from prinfold.applications.landscape_sums import (
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.column_selection import ColumnReader, Key, take_columns
+from prinfold.rows.dask_partitions import LabelledPiece
 from prinfold.rows.streams import StreamMoments, moments_of
 from prinfold.validation.tables import rows_of
 
@@ -33,13 +35,21 @@ _MOST_CLASSES = 10_000
 """Different labels that are kept over all blocks; each is a column of numbers at every node."""
 
 
+LabelledWork = Callable[[Any, Any, Any, "FloatArray | None"], Any]
+"""Makes something that adds up of a piece, the rows of it that count, their labels and their weights."""
+
+
 @dataclass(frozen=True)
 class LabelledBlocks:
-    """A source whose column ``wanted`` holds what is to be predicted, and the blocks of the other columns."""
+    """Blocks of features, and what hands work over to each piece of their source together with its labels.
 
-    source: Blocks
+    ``sum(work)`` is Σ over pieces of ``work(piece, kept, labels, weight)``, for the rows ``kept`` that have a weight.
+    ``n_columns`` is how many columns what is to be predicted has, 0 for a column by itself.
+    """
+
     features: Blocks
-    wanted: tuple[Key, ...]
+    sum: Callable[[LabelledWork], Any]
+    n_columns: int
 
     @classmethod
     def of(cls, blocks: Blocks, y: Any, *, several: bool) -> LabelledBlocks:
@@ -48,14 +58,34 @@ class LabelledBlocks:
         if not names or not all(isinstance(each, str | int) and not isinstance(each, bool) for each in names):
             raise InvalidParameterError(
                 "with Blocks and Dask frames y is the name or number of a column of the source, whose rows are never "
-                f"all here; got {type(y).__name__}"
+                f"all here, or with Dask collections a Dask array or series; got {type(y).__name__}"
             )
         features, wanted = blocks.without(names, "y")
-        return cls(blocks, features, wanted)
+        n_columns = len(wanted) if isinstance(y, list | tuple) else 0
+        return cls(features, lambda work: blocks.sum_pieces(_OnPieces(wanted, blocks.weight, work)), n_columns)
 
-    def sum(self, work: Any) -> Any:
-        """Σ over pieces of ``work(piece, kept, labels, weight)``, for the rows ``kept`` that have a weight."""
-        return self.source.sum_pieces(_OnPieces(self.wanted, self.source.weight, work))
+    @classmethod
+    def beside(cls, X: Any, y: Any, *, several: bool) -> LabelledBlocks:
+        """Dask collections of rows and of what is to be predicted, cut in the same places."""
+        if y.ndim > (2 if several else 1):
+            raise InvalidDataError(f"y has {y.ndim} dimensions; give the class of each row, as one column")
+        features, _ = Blocks(X).without((), "y")
+        partitions = features.partitions
+        assert partitions is not None
+        n_columns = int(y.shape[1]) if y.ndim > 1 else 0
+        return cls(features, lambda work: partitions.with_labels(y).sum_numbered(_OnLabelled(work)), n_columns)
+
+
+@dataclass(frozen=True)
+class _OnLabelled:
+    """Work on numbered partitions with labels beside them."""
+
+    work: LabelledWork
+
+    def __call__(self, numbered: tuple[int, LabelledPiece]) -> Any:
+        table, labels = numbered[1]
+        values = _as_array(labels)
+        return self.work(table, None, values.reshape(len(values), -1), None)
 
 
 @dataclass(frozen=True)
@@ -64,7 +94,7 @@ class _OnPieces:
 
     wanted: tuple[Key, ...]
     weight: Key | None
-    work: Any
+    work: LabelledWork
 
     def __call__(self, piece: Any) -> Any:
         taken = take_columns(piece, self.wanted, self.weight)

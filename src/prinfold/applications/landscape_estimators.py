@@ -114,11 +114,11 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), Blocks or Dask frame
+        X : array-like of shape (n, D), Blocks, Dask array or Dask frame
             Rows of numbers. Of a table that is read block by block, or lies in partitions, only sums are kept.
         y : array-like of shape (n,), str or int
-            The class of each row, as numbers or text. With Blocks and Dask frames the name or number of the column
-            that holds it.
+            The class of each row, as numbers or text. With Blocks and Dask collections the name or number of the column
+            that holds it; with Dask collections also a Dask array or series that is cut in the same places.
         {sample_weight}
 
         Returns
@@ -250,11 +250,12 @@ class GTMRegressor(RegressorMixin, MapLandscape):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), Blocks or Dask frame
+        X : array-like of shape (n, D), Blocks, Dask array or Dask frame
             Rows of numbers. Of a table that is read block by block, or lies in partitions, only sums are kept.
         y : array-like of shape (n,) or (n, m), str, int or list of those
             Targets; NaN is a target that is not known, of a row that shapes the map all the same. With Blocks and Dask
-            frames the name or number of the column that holds them, or a list of such.
+            collections the name or number of the column that holds them, or a list of such; with Dask collections also
+            a Dask array, series or frame that is cut in the same places.
         {sample_weight}
 
         Returns
@@ -262,8 +263,7 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         GTMRegressor
         """
         if isinstance(X, Blocks) or is_dask(X):
-            several = isinstance(y, list | tuple)
-            return self._fit_blocks(self._check_blocks(X, y, sample_weight, several=True), several=several)
+            return self._fit_blocks(self._check_blocks(X, y, sample_weight, several=True))
         table, weight = self._check_fit_input(X, sample_weight)
         targets = check_targets(self, y, table)
         kept = rows_with_weight(weight, min_rows=2)
@@ -282,10 +282,10 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         self.surface_, self.n_outputs_ = surface, targets.shape[1] if targets.ndim > 1 else 0
         return self
 
-    def _fit_blocks(self, blocks: LabelledBlocks, *, several: bool) -> Self:
+    def _fit_blocks(self, blocks: LabelledBlocks) -> Self:
         on = self._fit_map_to(blocks)
         self.landscape_ = property_landscape_of_blocks(blocks, on, self.pseudo_count, self.min_mass)
-        self.surface_, self.n_outputs_ = on.surface, len(blocks.wanted) if several else 0
+        self.surface_, self.n_outputs_ = on.surface, blocks.n_columns
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

@@ -20,6 +20,7 @@ from prinfold.exceptions import DegenerateWarning, InvalidParameterError, percen
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers
 from prinfold.rows.blocks import Blocks
+from prinfold.validation.dask_verbs import is_dask
 from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_labels
@@ -160,9 +161,9 @@ class SurfaceMonitor(OutlierMixin, MonitorMeasures):
 
         Parameters
         ----------
-        X : array-like of shape (n, D) or Blocks
-            Rows of a time when all was well. Of :class:`~prinfold.Blocks` rows are held out once, with
-            ``calibration="split"`` or ``"last"``, and at most 20 000 of them.
+        X : array-like of shape (n, D), Blocks, Dask array or Dask frame
+            Rows of a time when all was well. Of :class:`~prinfold.Blocks` and Dask collections rows are held out once,
+            with ``calibration="split"`` or ``"last"``, and at most 20 000 of them.
         y : ignored
 
         Returns
@@ -177,8 +178,9 @@ class SurfaceMonitor(OutlierMixin, MonitorMeasures):
                 "Give a GTM of the columns of numbers, or use the map's own score_samples"
             )
         rng = as_generator(self.random_state)
-        measure = self._measure_held_out_of_blocks if isinstance(X, Blocks) else self._measure_held_out_of_table
-        reference = measure(X, rng)
+        source = Blocks(X) if is_dask(X) else X
+        measure = self._measure_held_out_of_blocks if isinstance(source, Blocks) else self._measure_held_out_of_table
+        reference = measure(source, rng)
         seed = int(rng.integers(2**31 - 1))
         self.simulated_ = self._measure_rows(self.surface_.sample(self.n_simulated, random_state=seed)).unusualness
         self.reference_ = reference.unusualness

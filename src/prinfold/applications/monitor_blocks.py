@@ -11,7 +11,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
 from prinfold.rows.blocks import Blocks
-from prinfold.rows.column_selection import Numbers, length_of
+from prinfold.rows.column_selection import Numbers
 from prinfold.validation.named_block import NamedBlock
 
 _MOST_HELD_OUT = 20_000
@@ -41,7 +41,8 @@ def hold_out(blocks: Blocks, how: str, share: float, rng: np.random.Generator) -
         raise UnsupportedInputError(
             "a monitor takes no weights; leave out weight= of Blocks, and that column by columns="
         )
-    n_rows = sum(length_of(piece) for piece in blocks.pieces())
+    ends = np.cumsum(blocks.count_rows())
+    n_rows = int(ends[-1]) if len(ends) else 0
     if n_rows < 3:
         raise InvalidDataError(f"the source has {n_rows} row(s), but at least 3 are needed: 2 to fit, and 1 held out")
     n_held = int(min(max(round(share * n_rows), 1), n_rows - 2, _MOST_HELD_OUT))
@@ -49,9 +50,25 @@ def hold_out(blocks: Blocks, how: str, share: float, rng: np.random.Generator) -
         places: IntArray = np.arange(n_rows - n_held, n_rows)
     else:
         places = np.sort(rng.choice(n_rows, n_held, replace=False))
-    table = np.concatenate([part.table.copy() for part in _parts(blocks, places, inside=True)])
-    named = table if blocks.names is None else NamedBlock.of(table, blocks.names)
-    return SourceInParts(named, Blocks(_Rest(blocks, places), rows=blocks.rows), n_rows - n_held)
+    held, rest = (_apart if blocks.partitions is None else _apart_where_they_lie)(blocks, places, ends)
+    named = held if blocks.names is None else NamedBlock.of(held, blocks.names)
+    return SourceInParts(named, rest, n_rows - n_held)
+
+
+def _apart(blocks: Blocks, places: IntArray, ends: IntArray) -> tuple[FloatArray, Blocks]:
+    """The rows at some places, and blocks of the others."""
+    held = np.concatenate([part.table.copy() for part in _parts(blocks, places, inside=True)])
+    return held, Blocks(_Rest(blocks, places), rows=blocks.rows)
+
+
+def _apart_where_they_lie(blocks: Blocks, places: IntArray, ends: IntArray) -> tuple[FloatArray, Blocks]:
+    """The same of a Dask collection, of which only the rows at these places come here."""
+    assert blocks.partitions is not None
+    cuts = np.searchsorted(places, ends)
+    own = [places[a:b] - start for a, b, start in zip([0, *cuts], cuts, [0, *ends], strict=False)]
+    chosen = blocks.of_partitions(blocks.partitions.choose(own, inside=True))
+    held = np.concatenate([part.table for part in chosen.weighted()])
+    return held, blocks.of_partitions(blocks.partitions.choose(own, inside=False))
 
 
 @dataclass(frozen=True)

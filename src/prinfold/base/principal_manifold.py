@@ -385,7 +385,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     def _stopping_warnings(self) -> list[tuple[str, type[Warning]]]:
         """Warnings about the end of training: interrupted, or stopped at ``max_iter``."""
         if self.stop_reason_ is StopReason.INTERRUPTED:
-            return [(f"{self.stop_reason_} ({self.n_iter_} iterations done)", InterruptedWarning)]
+            after = f"interrupted after {quantity(self.n_iter_, 'iteration')}"
+            return [(str(self.stop_reason_).replace("interrupted", after, 1), InterruptedWarning)]
         if self.stop_reason_ is StopReason.MAX_ITER and self.tol > 0:
             more = Advice("max_iter", words=f"raise {{}} (now {self.max_iter})")
             coarser = Advice("tol", words=f"raise {{}} (now {self.tol:g})")

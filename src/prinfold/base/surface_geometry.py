@@ -19,8 +19,10 @@ from prinfold.rows.rows import blas_on_one_thread, dense, for_each_block
 _MESH_PER_AXIS = {1: (400, 20_000), 2: (50, 250), 3: (13, 40)}
 """Fewest and most mesh vertices along each axis by latent dimension; beyond three a mesh is too large to use."""
 
-_VERTICES_PER_DETAIL = 8.0
-"""Mesh vertices over the latent length in which the map changes, so that no fold falls between them."""
+_VERTICES_PER_DETAIL = {1: 8.0, 2: 8.0, 3: 4.0}
+"""Mesh vertices over the latent length in which the map changes, so that no fold falls between them. With half as many
+in three dimensions a search takes a third of the time. Of 400 rows about two sheets nine came out up to 3 %
+farther from a kernel manifold, and none from surfaces on a lattice."""
 
 _N_STARTS = 6
 _BLOCK_ROWS = 1024
@@ -135,10 +137,11 @@ class SurfaceGeometry:
         return Mesh(self.point(fine.nodes), fine.nodes, fine.faces)
 
     def _resolution(self) -> int | None:
-        limits = _MESH_PER_AXIS.get(self.latent.dimension)
-        if limits is None:
+        dimension = self.latent.dimension
+        if dimension not in _MESH_PER_AXIS:
             return None
-        return int(np.clip(1 + _VERTICES_PER_DETAIL * self.latent.domain.extent.length / self.detail, *limits))
+        per_length = _VERTICES_PER_DETAIL[dimension] / self.detail
+        return int(np.clip(1 + per_length * self.latent.domain.extent.length, *_MESH_PER_AXIS[dimension]))
 
     def _nearest_block(self, rows: FloatArray, mesh_starts: MeshStarts | None, nodes: FloatArray) -> Projection:
         squared = squared_distances(rows, nodes)

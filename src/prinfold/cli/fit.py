@@ -31,12 +31,15 @@ from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.tables.sampling import LOOKED_AT, LOOKED_AT_CELLS, Draw, is_large
 from prinfold.cli.tables.writing import MODEL, check_target, sibling_file
-from prinfold.exceptions import quantity
+from prinfold.exceptions import quantity, rounded
 from prinfold.methods import METHODS
 from prinfold.validation.data_notes import groups_note
 
 _MOST_CLASSES = 20
 """Different words in a column of text up to which it may be a class of each row."""
+
+_MINUTES_FROM = 100.0
+"""Seconds from which on a time is told in minutes."""
 
 _MOST_GROUPED = 2000
 """Rows that are looked at for separate groups."""
@@ -220,7 +223,7 @@ def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> l
     unit = {"raw": "", "standardize": " SD", "whiten": " SD"}[plan.scaling]
     lines = [("scaling", f"{surface.scaling}: {plan.why_scaling}")]
     if "explained" in found:
-        words = f"{found['distance']:.3g}{unit} to the surface ({found['spread']:.3g}{unit} to the mean)"
+        words = f"{rounded(found['distance'])}{unit} to the surface ({rounded(found['spread'])}{unit} to the mean)"
         share = f"{100 * found['explained']:.1f} % of the variance of these rows"
         lines += [("RMS distance", words), ("explained", share)]
     if "length" in found:
@@ -228,10 +231,14 @@ def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> l
         lines.append(("course", f"{shape}, {found['length']:.4g}{unit} long; coordinates are lengths along it"))
     settings = [f"{name}={value}" for name, value in found["settings"].items() if name != "n_components"]
     lines += [("settings", ", ".join(settings))] if settings else []
-    lines.append(("time to fit", f"{found['seconds']:.1f} s, {quantity(found['iterations'], 'iteration')}"))
+    lines.append(("time to fit", f"{_time(found['seconds'])}, {quantity(found['iterations'], 'iteration')}"))
     # On a terminal the progress bar has said so.
     told = sys.stderr is not None and sys.stderr.isatty()
     return lines if told else [*lines, ("training", surface.model.stop_reason_.plain)]
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < _MINUTES_FROM else f"{seconds / 60:.0f} min"
 
 
 def _likely_label(table: FileTable, chosen: ChosenColumns) -> str | None:

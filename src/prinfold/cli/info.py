@@ -18,7 +18,7 @@ from prinfold.cli.tables.columns import choose_columns
 from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.tables.rows import ChosenCells
-from prinfold.exceptions import InvalidDataError, join_names, quantity
+from prinfold.exceptions import InvalidDataError, join_names, quantity, rounded
 
 _EXTRAS = {
     "pyarrow": "Parquet, Arrow and Feather files",
@@ -26,8 +26,6 @@ _EXTRAS = {
     "matplotlib": "pictures",
 }
 _MOST_COLUMNS = 40
-_FOUR_DIGITS, _MANY_DIGITS = 1e4, 1e9
-"""Numbers that are shown to the unit lie between these."""
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,13 +101,14 @@ def _model(path: Path, surface: StoredSurface, console: Console) -> None:
     noise = getattr(model, "noise_variance_", None)
     if noise is not None and np.ndim(noise) == 0:
         found["noise"] = float(noise) ** 0.5
+    after = "" if surface.fitted.before is None else ", after scaling"
     lines = [
         ("model", f"{surface.kind} of {quantity(found['dimensions'], 'dimension')}"),
         ("columns", f"{surface.width}" + ("" if names is None else f": {join_names(names, 12)}")),
         ("scaling", surface.scaling),
         ("settings", ", ".join(f"{name}={value}" for name, value in changed.items()) or "the defaults"),
         ("missing cells", "allowed" if surface.takes_gaps else "not allowed"),
-        *([("noise", f"{found['noise']:.4g} (standard deviation, after scaling)")] if "noise" in found else []),
+        *([("noise", f"{rounded(found['noise'], 4)} (standard deviation{after})")] if "noise" in found else []),
         ("training", f"{quantity(found['iterations'], 'iteration')}. {model.stop_reason_.plain}"),
         ("size", f"{found['bytes'] / 1e6:.2f} MB"),
     ]
@@ -171,13 +170,8 @@ def _column_words(summary: dict[str, Any]) -> str:
         return f"{kind}, {summary['different']} different, such as {summary['example']!r}{gaps}"
     if "mean" not in summary:
         return "nothing in it"
-    least, most, mean, spread = (_rounded(summary[name]) for name in ("least", "most", "mean", "spread"))
+    least, most, mean, spread = (rounded(summary[name], 4) for name in ("least", "most", "mean", "spread"))
     return f"{least} to {most}, mean {mean}, SD {spread}{gaps}"
-
-
-def _rounded(number: float) -> str:
-    """A number in four digits, or to the unit where it has more: 100499 rather than 1.005e+05."""
-    return f"{number:.0f}" if _FOUR_DIGITS <= abs(number) < _MANY_DIGITS else f"{number:.4g}"
 
 
 INFO = Command(

@@ -12,7 +12,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.cli.usage import WrongCallError, did_you_mean
-from prinfold.exceptions import InvalidDataError, join_names
+from prinfold.exceptions import InvalidDataError, join_names, rounded
 from prinfold.methods import METHODS, manifolds
 from prinfold.validation.data_notes import one_unit, unlike_spreads
 
@@ -153,7 +153,7 @@ def choose_scaling(
     if shared is not None:
         return "raw", shared
     wide, narrow = names[found.widest], names[found.narrow]
-    return "standardize", f"the standard deviation of {wide} is {found.ratio:.3g} times that of {narrow}"
+    return "standardize", f"the standard deviation of {wide} is {rounded(found.ratio)} times that of {narrow}"
 
 
 def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:

@@ -29,10 +29,10 @@ _WIDER_FACTOR = 2.0
 @fill_parameter_docs
 @storable
 class OrientedPointsCurve(CurveManifold):
-    """Principal curve of oriented points: a walk along places that are the middle of the rows across.
+    """Principal curve of oriented points: a walk from one principal oriented point to the next.
 
-    Through every point there is a hyperplane on which rows that are near it scatter least. A point that is the mean of
-    those rows there is a principal oriented point, and the direction across the plane is that of the curve. From one
+    Through every point there is a hyperplane on which the rows near it scatter least. A point that is the mean of these
+    rows is a principal oriented point, and the normal of the plane is the direction of the curve. From one
     such point the curve takes a step along its direction, finds the next, and so on to both ends.
 
     Parameters

@@ -34,6 +34,7 @@ class Device:
     """A device by its name, with the array library that computes on it and what that library calls it.
 
     ``dtype`` is the precision in which rows are held; ``sums`` is the fastest way to the sums of an E-step there.
+    ``free_bytes`` tells how much of its memory is free; none where nobody knows.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Device:
     place: Any
     sums: SumsOfRows = softmax_sums
     dtype: str = "float32"
+    free_bytes: Callable[[], int] = int
 
     @property
     def has_double(self) -> bool:
@@ -64,6 +66,13 @@ class Device:
     def put(self, array: FloatArray) -> Any:
         """An array on the device, in its precision."""
         return self.bring(np.ascontiguousarray(array, dtype=self.dtype))
+
+    def total(self, parts: Any) -> FloatArray:
+        """Sums that were found in parts (p, …), added up in double precision, there if it can, and brought here."""
+        if self.has_double:
+            parts = self.xp.sum(self.xp.astype(parts, self.xp.float64), axis=0)
+            return to_numpy(parts)
+        return np.asarray(to_numpy(parts).astype(np.float64).sum(axis=0))
 
     @contextmanager
     def memory_named(self) -> Iterator[None]:
@@ -116,11 +125,14 @@ def _find_torch_device(name: str) -> Device:
         raise InvalidParameterError(
             Message(f"{words}. Devices that torch finds: {known}", Advice("device", None))
         ) from error
-    return _torch_device(xp, place)
+    return _torch_device(torch, xp, place)
 
 
-def _torch_device(xp: Any, place: Any) -> Device:
-    return Device(str(place), xp, place, fused_sums if place.type == "cuda" and has_triton() else softmax_sums)
+def _torch_device(torch: Any, xp: Any, place: Any) -> Device:
+    if place.type != "cuda":
+        return Device(str(place), xp, place)
+    sums = fused_sums if has_triton() else softmax_sums
+    return Device(str(place), xp, place, sums, free_bytes=lambda: int(torch.cuda.mem_get_info(place)[0]))
 
 
 def _torch_devices(torch: Any) -> list[str]:

@@ -15,6 +15,7 @@ from prinfold.geometry.domain import Domain
 from prinfold.geometry.point_groups import Groups
 from prinfold.geometry.simplices import Soup
 from prinfold.numerics.distances import squared_norms
+from prinfold.numerics.distinct_numbers import distinct_numbers
 
 # How much farther than its edges the surface around a vertex may reach.
 _MOST_BULGE = 1.2
@@ -109,7 +110,8 @@ def _neighbor_table(n_vertices: int, faces: IntArray) -> IntArray:
     q1 = faces.shape[1]
     pairs = np.concatenate([faces[:, [i, j]] for i in range(q1) for j in range(q1) if i != j] or [faces[:0, [0, 0]]])
     # One number for each pair sorts many times faster than pairs do.
-    pairs = np.stack(np.divmod(np.unique(pairs[:, 0].astype(np.int64) * n_vertices + pairs[:, 1]), n_vertices), axis=1)
+    names = distinct_numbers(pairs[:, 0].astype(np.int64) * n_vertices + pairs[:, 1])
+    pairs = np.stack(np.divmod(names, n_vertices), axis=1)
     count = np.bincount(pairs[:, 0], minlength=n_vertices)
     table = np.repeat(np.arange(n_vertices)[:, None], max(1, count.max(initial=0)), axis=1)
     place = np.arange(len(pairs)) - np.repeat(np.cumsum(count) - count, count)

@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.numerics._compiled import compiled, exp32, exp64, longest
+from prinfold.numerics._compiled import centered, compiled, exp32, exp64, longest
 
 
 def _weigh(row: FloatArray) -> float:
@@ -138,27 +138,10 @@ def _weigh_near(
 weigh_near = register_jitable(_weigh_near)
 
 
-def _centered(row: FloatArray, offset: FloatArray, into: FloatArray) -> float:
-    """Write row − offset, and return the square of what was written."""
-    raise NotImplementedError
-
-
-@overload(_centered, jit_options={"fastmath": {"reassoc", "contract"}})
-def _centered_row(row: Any, offset: Any, into: Any) -> Any:
-    def centered(row: Any, offset: Any, into: Any) -> Any:
-        square = 0.0
-        for c in range(len(row)):
-            into[c] = row[c] - offset[c]
-            square += np.float64(into[c]) * np.float64(into[c])
-        return square
-
-    return centered
-
-
 def _load_rows(table: FloatArray, chosen: IntArray, offset: FloatArray, loaded: FloatArray) -> None:
     last = loaded.shape[1] - 1
     for i in range(len(chosen)):
-        loaded[i, 0] = -0.5 * _centered(table[chosen[i]], offset, loaded[i][1:last])
+        loaded[i, 0] = -0.5 * centered(table[chosen[i]], offset, loaded[i][1:last])
         loaded[i, last] = 1.0
 
 
@@ -179,7 +162,8 @@ def _sweep_group(
     sound: tuple[float, float],
     loading: FloatArray,
     room: tuple[FloatArray, FloatArray, FloatArray],
-    products: FloatArray,
+    moment: FloatArray,
+    mass: FloatArray,
     log_sum: FloatArray,
 ) -> None:
     """Add one group, as :func:`sweep` does; ``share`` may be empty, for rows that all count once."""
@@ -190,7 +174,11 @@ def _sweep_group(
         for c in range(rows.shape[1]):
             rows[i, c] *= factor
     np.dot(weight.T, rows, local)
-    scatter(local, nodes, scale, products)
+    for j in range(len(nodes)):
+        into, found = moment[nodes[j]], local[j]
+        for c in range(len(into)):
+            into[c] += scale * found[c + 1]
+        mass[nodes[j]] += scale * found[len(into) + 1]
 
 
 sweep_group = register_jitable(_sweep_group)
@@ -206,22 +194,24 @@ def sweep(
     scale: float,
     sound: tuple[float, float],
     loading: FloatArray,
-    products: FloatArray,
+    moment: FloatArray,
+    mass: FloatArray,
     log_sum: FloatArray,
 ) -> None:
     """Add groups of rows to the sums of their components.
 
     Group g holds rows ``cuts[g]:cuts[g + 1]`` of ``loaded`` (n, C), which are written over, and components
     ``near[near_cuts[g]:near_cuts[g + 1]]``. Log weights are ``loaded`` · ``loading``ᵀ, where the first column of
-    ``loading`` (K, C) is the same for all components. ``products`` (K, C) gains scale Σ share · r · loaded, and
-    ``log_sum`` (n,) is set to the log of each row's sum of weights. A sum that is not ``sound`` is computed anew.
+    ``loading`` (K, C) is the same for all components. ``mass`` (K,) gains scale Σ share · r, and ``moment`` (K, C − 2)
+    gains scale Σ share · r · loaded without its first and last column. ``log_sum`` (n,) is set to the log of each row's
+    sum of weights. A sum that is not ``sound`` is computed anew.
     """
     C, n_most, k_most = loaded.shape[1], longest(cuts), longest(near_cuts)
     room = np.empty(k_most * C, loaded.dtype), np.empty(n_most * k_most, loaded.dtype), np.empty(n_most)
     for g in range(len(cuts) - 1):
         rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
         some, found = share[cuts[g] : cuts[g + 1]], log_sum[cuts[g] : cuts[g + 1]]
-        sweep_group(rows, some, nodes, scale, sound, loading, room, products, found)
+        sweep_group(rows, some, nodes, scale, sound, loading, room, moment, mass, found)
 
 
 @compiled
@@ -236,7 +226,8 @@ def sweep_table(
     scale: float,
     sound: tuple[float, float],
     loading: FloatArray,
-    products: FloatArray,
+    moment: FloatArray,
+    mass: FloatArray,
 ) -> tuple[float, float]:
     """:func:`load_chosen` and :func:`sweep` in one, group by group, so that what is loaded stays in a core's cache.
 
@@ -252,7 +243,7 @@ def sweep_table(
         for i in range(len(rows)):
             square -= 2.0 * (some[i] if len(some) else 1.0) * np.float64(rows[i, 0])
         nodes = near[near_cuts[g] : near_cuts[g + 1]]
-        sweep_group(rows, some, nodes, scale, sound, loading, room, products, log_sum)
+        sweep_group(rows, some, nodes, scale, sound, loading, room, moment, mass, log_sum)
         for i in range(len(rows)):
             found += (some[i] if len(some) else 1.0) * log_sum[i]
     return square, found
@@ -284,8 +275,8 @@ def weigh_groups(
 
 def sweep_reference(
     loaded: FloatArray, share: FloatArray, groups: list[tuple[slice, IntArray]], loading: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The same by the definition, out of place: products and log sums."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same by the definition, out of place: moment, mass and log sums."""
     products, log_sum = np.zeros(loading.shape), np.empty(len(loaded))
     for rows, nodes in groups:
         block = loaded[rows].astype(np.float64)
@@ -294,7 +285,7 @@ def sweep_reference(
         log_sum[rows] = block[:, 0] * float(loading[0, 0]) + total
         weight = np.exp(exponent - total[:, None])
         products[nodes] += weight.T @ (share[rows, None] * block)
-    return products, log_sum
+    return products[:, 1:-1], products[:, -1], log_sum
 
 
 def _weigh_turned_far(

@@ -12,10 +12,12 @@ import numpy as np
 from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.gtm._pieces_jit import heaviest
-from prinfold.numerics._compiled import compiled, longest
+from prinfold.numerics._compiled import centered, compiled, heaviest, longest
 
 _BINS = 64
+
+_AT_ONCE = 64
+"""Rows whose products with all anchors are held at a time, in a core's cache."""
 
 
 def _bin_of(bound: float, lowest: float, width: float) -> int:
@@ -55,21 +57,48 @@ def _square_of_row(row: Any) -> Any:
 
 @compiled
 def nearest_anchors(
-    block: FloatArray, anchors: FloatArray, half_square: FloatArray, label: IntArray, distance: FloatArray
+    table: FloatArray,
+    offset: FloatArray,
+    frame: FloatArray,
+    anchors: FloatArray,
+    unit: float,
+    label: IntArray,
+    distance: FloatArray,
 ) -> None:
-    """Which anchor (A, D) each row of a block is nearest to, and the square of how far it is from it."""
-    closeness = np.dot(block, anchors.T)
-    for i in range(len(block)):
-        row = closeness[i]
-        for a in range(len(row)):
-            row[a] -= half_square[a]
-        label[i] = heaviest(row)
-        distance[i] = _square_of(block[i]) - 2.0 * row[label[i]]
+    """Which anchor each row of a table, less an offset, is nearest to, and the square of how far it is from it.
+
+    Anchors (A, q) are places along the axes of ``frame`` (D, q), beside which they hardly differ; without axes they
+    have all columns. Products are in single precision and in a ``unit``: they only sort rows.
+    """
+    (n_anchors, q), D = anchors.shape, table.shape[1]
+    rows, along, squares = np.empty((_AT_ONCE, D)), np.empty((_AT_ONCE, q)), np.empty(_AT_ONCE)
+    place, closeness = np.ones((_AT_ONCE, q + 1), np.float32), np.empty((_AT_ONCE, n_anchors), np.float32)
+    loading = np.empty((n_anchors, q + 1), np.float32)
+    for a in range(n_anchors):
+        for c in range(q):
+            loading[a, c] = anchors[a, c] / unit
+        loading[a, q] = -0.5 * _square_of(anchors[a]) / unit / unit
+    for begin in range(0, len(table), _AT_ONCE):
+        n = min(_AT_ONCE, len(table) - begin)
+        for i in range(n):
+            squares[i] = centered(table[begin + i], offset, rows[i]) / unit / unit
+        if frame.shape[1]:
+            np.dot(rows[:n], frame, along[:n])
+        places = along if frame.shape[1] else rows
+        for i in range(n):
+            for c in range(q):
+                place[i, c] = places[i, c] / unit
+        np.dot(place[:n], loading.T, closeness[:n])
+        for i in range(n):
+            label[begin + i] = heaviest(closeness[i])
+            distance[begin + i] = squares[i] - 2.0 * closeness[i, label[begin + i]]
 
 
 @compiled
 def measure_balls(
-    block: FloatArray,
+    table: FloatArray,
+    chosen: IntArray,
+    offset: FloatArray,
     cuts: IntArray,
     frame: FloatArray,
     rounding: float,
@@ -80,13 +109,16 @@ def measure_balls(
 ) -> None:
     """Middles (G, D) of groups of rows, and how far these reach: ``gtm.node_bounds.split_radii``, with what is seen.
 
-    Group g holds rows ``cuts[g]:cuts[g + 1]`` of a block, which are written over by their distances from its middle.
+    Group g holds rows ``chosen[cuts[g]:cuts[g + 1]]`` of a table, less its offset.
     """
-    along = np.empty((longest(cuts), frame.shape[1]))
+    n_most = longest(cuts)
+    along, block = np.empty((n_most, frame.shape[1])), np.empty((n_most, table.shape[1]))
     for g in range(len(cuts) - 1):
-        rows, middle, reach = block[cuts[g] : cuts[g + 1]], center[g], radii[:, g]
+        some, middle, reach = chosen[cuts[g] : cuts[g + 1]], center[g], radii[:, g]
+        rows = block[: len(some)]
         middle[:], reach[:] = 0.0, 0.0
         for i in range(len(rows)):
+            centered(table[some[i]], offset, rows[i])
             for c in range(len(middle)):
                 middle[c] += rows[i, c]
         for c in range(len(middle)):
@@ -144,8 +176,7 @@ def keep_near(bound: FloatArray, lost: float) -> tuple[IntArray, IntArray]:
     return kept, counts
 
 
-@compiled
-def reach_of(
+def _reach_of(
     products: FloatArray,
     inner: FloatArray,
     half_square: FloatArray,
@@ -174,8 +205,7 @@ def reach_of(
             row[k] = across + share * along + constant
 
 
-@compiled
-def tighten(
+def _tighten(
     Z: FloatArray,
     best: IntArray,
     seen: FloatArray,
@@ -216,3 +246,48 @@ def tighten(
         for j in range(k):
             i = chosen[j]
             reach[g, i] = min(reach[g, i], unit * unit * np.float64(farthest[j]) + beside[g, i])
+
+
+reach_of, tighten = register_jitable(_reach_of), register_jitable(_tighten)
+
+
+@compiled
+def bounds_of_balls(
+    Y: FloatArray,
+    center: FloatArray,
+    radii: FloatArray,
+    frame: FloatArray,
+    seen: FloatArray,
+    starts: IntArray,
+    rounding: float,
+    slack: tuple[float, float],
+    least: float,
+    unit: float,
+) -> FloatArray:
+    """(G, K) bounds as ``gtm.node_bounds.rise_bounds`` has them, of balls whose rows are known along some axes."""
+    (K, D), n_balls = Y.shape, len(center)
+    half_square, inner_half_square = np.empty(K), np.empty(K)
+    Z = np.dot(Y, frame) if frame.shape[1] else np.zeros((K, 1))
+    for k in range(K):
+        half_square[k], inner_half_square[k] = 0.5 * _square_of(Y[k]), 0.5 * _square_of(Z[k])
+    rise = np.dot(center, Y.T)
+    best = np.empty(n_balls, np.int64)
+    near, inner_near = np.empty((n_balls, D)), np.empty((n_balls, Z.shape[1]))
+    for g in range(n_balls):
+        row = rise[g]
+        for k in range(K):
+            row[k] -= half_square[k]
+        best[g] = heaviest(row)
+        highest = row[best[g]]
+        for k in range(K):
+            row[k] -= highest
+        near[g], inner_near[g] = Y[best[g]], Z[best[g]]
+    beside = np.dot(near, Y.T)
+    reach: FloatArray = np.dot(inner_near, Z.T)
+    reach_of(beside, reach, half_square, inner_half_square, best, radii, rounding * half_square.max(), slack)
+    if frame.shape[1]:
+        tighten(Z, best, seen, starts, radii[1], rise, beside, least, unit, reach)
+    for g in range(n_balls):
+        for k in range(K):
+            reach[g, k] += rise[g, k]
+    return reach

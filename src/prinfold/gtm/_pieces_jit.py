@@ -14,21 +14,10 @@ from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.gtm._e_step_jit import weigh_near
-from prinfold.numerics._compiled import compiled, exp64, longest
-
-_RUN = 32
-"""Weights that are compared together; few runs hold one that matters."""
+from prinfold.numerics._compiled import RUN, any_from, compiled, exp64, heaviest, longest
 
 _FARTHEST = 58.0
 """Nats below a row's sum of weights; farther down weights are not told apart."""
-
-
-def _any_from(weight: FloatArray, least: float) -> bool:
-    """Whether one of some weights is so large; counted, which becomes vector instructions."""
-    found = 0
-    for each in weight:
-        found += int(each >= least)
-    return found > 0
 
 
 def _appended(found: IntArray, n: int, value: int) -> IntArray:
@@ -41,7 +30,7 @@ def _appended(found: IntArray, n: int, value: int) -> IntArray:
     return found
 
 
-any_from, appended = register_jitable(_any_from), register_jitable(_appended)
+appended = register_jitable(_appended)
 
 
 def _weighted(weight: FloatArray, values: FloatArray) -> float:
@@ -58,21 +47,6 @@ def _weighted_sum(weight: Any, values: Any) -> Any:
         return total
 
     return weighted
-
-
-def _heaviest(weight: FloatArray) -> int:
-    """Which of some weights is the largest, the first of several; looked for in few runs."""
-    best = 0
-    for first in range(0, len(weight), _RUN):
-        last = min(first + _RUN, len(weight))
-        if any_from(weight[first:last], weight[best]):
-            for j in range(first, last):
-                if weight[j] > weight[best]:
-                    best = j
-    return best
-
-
-heaviest = register_jitable(_heaviest)
 
 
 def _inner(row: FloatArray, point: FloatArray) -> float:
@@ -141,8 +115,8 @@ def cells_that_matter(
         for i in range(len(rows)):
             row, begin = weight[i], end
             enough = row.dtype.type(lowest * total[i])
-            for first in range(0, k, _RUN):
-                last = min(first + _RUN, k)
+            for first in range(0, k, RUN):
+                last = min(first + RUN, k)
                 if any_from(row[first:last], enough):
                     for j in range(first, last):
                         if row[j] >= least[nodes[j]] * total[i]:

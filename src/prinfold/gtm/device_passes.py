@@ -62,7 +62,7 @@ class DevicePass:
         placed = self.placed
         with placed.device.memory_named():
             found = placed.device.sums(placed.device.xp, placed.table, placed.weight, self._loading)
-            mass, moment, log_sum = (to_numpy(each).astype(np.float64).sum(axis=0) for each in found)
+            mass, moment, log_sum = map(placed.device.total, found)
         own = placed.total * self._constant - 0.5 * float(self.precisions @ placed.squares)
         sums = WholeRowSums(mass, np.ascontiguousarray(moment.T), placed.squares, float(log_sum) + own, placed.total)
         statistics: AnyStatistics = self.formula.statistics(sums)

@@ -69,6 +69,10 @@ _PROBED_AT_ONCE = 64
 _MOST_NODES = 3600
 """Nodes beyond which training takes no more of them, however far apart they are."""
 
+_MOST_NODE_NUMBERS = 2**24
+"""Numbers of all nodes beyond which training takes no more of them: in wide tables rows lie far from each other in
+units of the noise, however many nodes there are."""
+
 _THIN_FROM_NODES, _FEWEST_ALONG_AXIS = 1500, 8
 """Nodes from which narrow cells are joined, and along an axis that keeps all of its own. Their points come to the same,
 and are found faster."""
@@ -273,11 +277,12 @@ def finer_space(model: GTMModel, parameters: Parameters, mass: FloatArray) -> La
     (K,) is what each node stands for. The widest axes come first, as long as there are nodes to be given.
     """
     latent = model.surface.latent
-    if latent.doubled(range(latent.n_columns), _MOST_NODES) is latent:
+    most = min(_MOST_NODES, _MOST_NODE_NUMBERS // parameters.weights.shape[1])
+    if latent.doubled(range(latent.n_columns), most) is latent:
         return None
     widths = _medians(cell_widths(model.surface, model.noise, parameters), mass)
     wide = [int(axis) for axis in np.argsort(-widths) if widths[axis] > _MOST_POINT_SPACING]
-    finer = latent.doubled(wide, _MOST_NODES)
+    finer = latent.doubled(wide, most)
     return None if finer is latent else finer
 
 

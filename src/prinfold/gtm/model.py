@@ -23,7 +23,7 @@ from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Param
 from prinfold.gtm.penalties import Penalty
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
 
-ROWS_PER_SUM = 64
+ROWS_PER_SUM = 32
 """Rows with every node, or as many responsibilities, that have sums of their own: forming these must cost little."""
 
 _GROWTH = 1.1

@@ -76,13 +76,13 @@ def rise_bounds(Y: FloatArray, balls: Balls, least: float = -inf) -> FloatArray:
     the place of ρ_within‖Fᵀd‖; that is computed for bounds above ``least`` alone. All of this holds, whatever the axes
     are, so the smallest is taken.
     """
+    if balls.seen is not None:
+        return _bounds_of_known_rows(Y, balls, least)
     half_square = 0.5 * np.einsum("kd,kd->k", Y, Y)
     rise = balls.center @ Y.T
     rise -= half_square
     best = rise.argmax(axis=1)
     rise -= rise[np.arange(len(best)), best][:, None]
-    if balls.frame.shape[1] and balls.seen is not None:
-        return _bounds_along_axes(Y, half_square, balls, best, rise, least)
     rounding = ROUNDING * half_square.max(initial=0.0)
     apart = _squares_apart(Y, half_square, best, rounding)
     reach = np.sqrt(apart)
@@ -103,23 +103,16 @@ def rise_bounds(Y: FloatArray, balls: Balls, least: float = -inf) -> FloatArray:
     return np.asarray(reach)
 
 
-def _bounds_along_axes(
-    Y: FloatArray, half_square: FloatArray, balls: Balls, best: IntArray, rise: FloatArray, least: float
-) -> FloatArray:
-    """The same for rows that are known along the axes, compiled: only sweeps ask for this."""
-    from prinfold.gtm._node_bounds_jit import reach_of, tighten
+def _bounds_of_known_rows(Y: FloatArray, balls: Balls, least: float) -> FloatArray:
+    """The same for rows that are known along the axes, in one compiled call: only sweeps ask for this."""
+    from prinfold.gtm._node_bounds_jit import bounds_of_balls
 
+    radii = np.stack([balls.radius, balls.within, balls.beside])
+    given = np.ascontiguousarray(Y), np.ascontiguousarray(balls.center), radii, np.ascontiguousarray(balls.frame)
+    slack = _SINGLE, _TINY * balls.unit**2
     assert balls.seen is not None
     assert balls.starts is not None
-    Z = Y @ balls.frame
-    rounding = ROUNDING * half_square.max(initial=0.0)
-    beside, reach = Y[best] @ Y.T, Z[best] @ Z.T
-    squares = half_square, 0.5 * np.einsum("kq,kq->k", Z, Z)
-    radii = np.stack([balls.radius, balls.within, balls.beside])
-    reach_of(beside, reach, *squares, best, radii, rounding, (_SINGLE, _TINY * balls.unit**2))
-    tighten(Z, best, balls.seen, balls.starts, balls.within, rise, beside, least, balls.unit, reach)
-    reach += rise
-    return np.asarray(reach)
+    return bounds_of_balls(*given, balls.seen, balls.starts, ROUNDING, slack, least, balls.unit)
 
 
 def _squares_apart(Y: FloatArray, half_square: FloatArray, chosen: FloatArray, rounding: float) -> FloatArray:

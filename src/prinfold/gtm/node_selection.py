@@ -24,7 +24,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.node_bounds import ROUNDING, Balls, leading_axes, split_radii
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise
-from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block
+from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block, row_slices
 
 LOST = 1e-9
 """Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
@@ -53,12 +53,12 @@ _ROWS_PER_GROUP = {False: 32, True: 80}
 _BOUNDS_AT_ONCE = 2**16
 """A chunk of bounds that stays in a core's cache."""
 
-_FEWEST_BOUNDED, _CHUNKS_OF_BOUNDS = 36, 32
-"""Groups of a chunk at least, and chunks that are enough for many threads: each is a few dozen calls."""
+_FEWEST_BOUNDED, _CHUNKS_OF_BOUNDS = 16, 64
+"""Groups of a chunk at least, and chunks that are enough for many threads: each is a few calls."""
 
 _MOST_ROWS = 512
 _ROWS_PER_BATCH = 1024
-_MOST_BATCHES, _MOST_BATCH_ROWS = 256, 8192
+_MOST_BATCHES, _MOST_BATCH_ROWS = 64, 8192
 """A call for each batch is made by the interpreter, for which threads wait: of many rows there are as many batches as
 a large machine has work for, and of very many rows as many as do not fill its caches."""
 
@@ -323,37 +323,29 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
     Sorting by distance puts outliers into balls of their own, where they do not swell those of others.
     """
     anchors = _anchors(surface, weights, rows.n_rows, fine)
-    half_square = 0.5 * np.einsum("kd,kd->k", anchors, anchors)
+    frame = _axes_of(anchors, fine)
     # Single precision for what only sorts rows: these are the only arrays as long as the table.
     label, distance = np.empty(rows.n_rows, dtype=np.int32), np.empty(rows.n_rows, dtype=np.float32)
-
-    def one_block(part: slice) -> None:
-        block = rows.block(part).astype(np.float64, copy=False)
-        if fine:
-            from prinfold.gtm._node_bounds_jit import nearest_anchors  # compiled, as the sweep that follows will be
-
-            nearest_anchors(block, anchors, half_square, label[part], distance[part])
-            return
-        with np.errstate(over="ignore"):  # the farthest may well be infinitely far
-            label[part], distance[part] = _nearest(block, anchors, half_square)
-
-    for_each_block(one_block, rows.slices)
+    find_nearest = (_nearest_compiled if fine else _nearest)(rows, anchors, frame)
+    parts = row_slices(rows.n_rows, _rows_at_once(rows.n_rows)) if fine and rows.plain else rows.slices
+    for_each_block(lambda part: find_nearest(part, label[part], distance[part]), parts)
     order = _sort_by_label(label, distance)
     starts = _cut(label[order])
-    n_groups, frame = len(starts) - 1, _axes_of(anchors, fine)
+    n_groups = len(starts) - 1
     center, radii = np.empty((n_groups, rows.n_columns)), np.empty((3, n_groups))
     seen = np.empty((rows.n_rows, frame.shape[1]), dtype=np.float32) if fine else None
     unit = float(np.abs(anchors).max()) or 1.0
 
     def some_groups(part: slice) -> None:
         cuts = starts[part.start : part.stop + 1]
-        block = rows.block(order[cuts[0] : cuts[-1]]).astype(np.float64, copy=False)
+        chosen = order[cuts[0] : cuts[-1]]
         if seen is not None:
-            from prinfold.gtm._node_bounds_jit import measure_balls
+            from prinfold.gtm._node_bounds_jit import measure_balls  # compiled, as the sweep that follows will be
 
             found = center[part], radii[:, part], seen[cuts[0] : cuts[-1]]
-            measure_balls(block, cuts - cuts[0], frame, ROUNDING, unit, *found)
+            measure_balls(*_read_by_number(rows, chosen), cuts - cuts[0], frame, ROUNDING, unit, *found)
             return
+        block = rows.block(chosen).astype(np.float64, copy=False)
         sizes, begin = np.diff(cuts), cuts[:-1] - cuts[0]
         center[part] = np.add.reduceat(block, begin, axis=0) / sizes[:, None]
         delta = block - np.repeat(center[part], sizes, axis=0)
@@ -363,10 +355,43 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
     return RowGroups(order, starts, Balls(center, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
 
 
-def _nearest(block: FloatArray, anchors: FloatArray, half_square: FloatArray) -> tuple[IntArray, FloatArray]:
-    """(n,) the anchor nearest to each row, and the square of the way there, given ½‖a‖² of the anchors."""
-    closeness = block @ anchors.T - half_square
-    return closeness.argmax(axis=1), np.einsum("nd,nd->n", block, block) - 2 * closeness.max(axis=1)
+NearestAnchor = Callable[[slice, IntArray, FloatArray], None]
+"""Writes for rows of a slice which anchor is nearest, and the square of its distance."""
+
+
+def _nearest(rows: Rows, anchors: FloatArray, frame: FloatArray) -> NearestAnchor:
+    half_square = 0.5 * np.einsum("kd,kd->k", anchors, anchors)
+
+    def find(part: slice, label: IntArray, distance: FloatArray) -> None:
+        block = rows.block(part).astype(np.float64, copy=False)
+        closeness = block @ anchors.T - half_square
+        label[:] = closeness.argmax(axis=1)
+        with np.errstate(over="ignore"):  # the farthest may well be infinitely far
+            distance[:] = np.einsum("nd,nd->n", block, block) - 2 * closeness.max(axis=1)
+
+    return find
+
+
+def _nearest_compiled(rows: Rows, anchors: FloatArray, frame: FloatArray) -> NearestAnchor:
+    """The same along the axes within which anchors lie: which of two is the nearer hardly depends on the others."""
+    from prinfold.gtm._node_bounds_jit import nearest_anchors  # compiled, as the sweep that follows will be
+
+    middle = anchors.mean(axis=0)
+    places = (anchors - middle) @ frame if frame.shape[1] else anchors - middle
+    offset, unit = rows.offset + middle, float(np.abs(places).max()) or 1.0
+
+    def find(part: slice, label: IntArray, distance: FloatArray) -> None:
+        given = (rows.table[part], offset) if rows.plain else (rows.block(part), middle)
+        nearest_anchors(*given, frame, places, unit, label, distance)
+
+    return find
+
+
+def _read_by_number(rows: Rows, chosen: IntArray) -> tuple[FloatArray, IntArray, FloatArray]:
+    """A table, the numbers of some of its rows, and what is to be taken off them: the table itself if it is plain."""
+    if rows.plain:
+        return rows.table, chosen, rows.offset
+    return rows.block(chosen), np.arange(len(chosen), dtype=chosen.dtype), np.zeros(rows.n_columns)
 
 
 def near_nodes(bound: Bound, nodes: AnyNodes, groups: RowGroups) -> Near:
@@ -430,9 +455,12 @@ def _sort_by_label(label: IntArray, distance: FloatArray) -> IntArray:
 def _runs(starts: IntArray) -> list[slice]:
     """Groups that follow each other, about as many rows at a time as a block has; of very many rows, more."""
     n_rows = int(starts[-1])
-    at_once = np.clip(n_rows / _MOST_BATCHES, _ROWS_PER_BATCH, _MOST_BATCH_ROWS)
-    wanted = np.linspace(0, n_rows, max(1, int(np.ceil(n_rows / at_once))) + 1)
+    wanted = np.linspace(0, n_rows, max(1, -(-n_rows // _rows_at_once(n_rows))) + 1)
     return [slice(int(a), int(b)) for a, b in pairwise(np.unique(np.searchsorted(starts, wanted)))]
+
+
+def _rows_at_once(n_rows: int) -> int:
+    return int(np.clip(n_rows / _MOST_BATCHES, _ROWS_PER_BATCH, _MOST_BATCH_ROWS))
 
 
 def _cut(label: IntArray) -> IntArray:

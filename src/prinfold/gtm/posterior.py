@@ -5,7 +5,7 @@ All go through the rows once, part by part, and hold what they return and little
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import UnsupportedInputError
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.gtm.device_passes import DevicePass, device_pass
 from prinfold.gtm.e_step import TakeGroups
 from prinfold.gtm.lattice_refinement import EveryPoint, Pieces, refinement_of, visit_pieces
@@ -23,7 +24,13 @@ from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, Groups, Parameters, 
 from prinfold.latent import LatentSpace
 from prinfold.latent.base import NO_RESULTANT
 from prinfold.latent.subdivision import Subdivision
-from prinfold.rows.rows import Rows, Selection
+from prinfold.rows.rows import Rows, Selection, row_slices
+
+_WIDE = 4
+"""Columns for each basis function from which on places are found in the span of the surface."""
+
+_FRAME_NUMBERS = 2**22
+"""Numbers of the rows in that span that are held at a time."""
 
 Reduction = Callable[[Posterior, IntArray | None], FloatArray]
 Completion = tuple[FloatArray, FloatArray]
@@ -233,19 +240,45 @@ def _posterior_places(
     of_groups: OfGroups | None = None,
 ) -> FloatArray:
     """An (n, *shape) array of what the posterior says about places: over pieces of the space, or points all over it."""
+    out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype)
+    if (frame := _narrow_frame(model, rows, parameters)) is not None:
+        inside = require(model.noise.capabilities.in_frame, model.noise, "be told in fewer columns")(parameters, frame)
+        for part, some in _rows_in_frame(rows, frame):
+            out[part] = _posterior_places(model, some, inside, of_nodes, of_pieces, shape, of_groups)
+        return out
     refined = refinement_of(model, parameters)
     if isinstance(refined, EveryPoint) or (refined is not None and _pass_there(model, rows, parameters) is not None):
         # A device takes all points: it has no use for knowing which of them matter.
         model, parameters, refined = replace(model, surface=refined.fine), refined.points_parameters, None
     if refined is None:
         return _per_row(model, rows, parameters, partial(of_nodes, model.surface.latent), shape, of_groups=of_groups)
-    out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype)
 
     def write(some: Selection, pieces: Pieces) -> None:
         out[some] = of_pieces(pieces, refined.latent)
 
     visit_pieces(model, refined, rows, write)
     return out
+
+
+def _narrow_frame(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray | None:
+    """(D, r) an orthonormal frame of the surface's span, where that is much smaller than the space of all columns.
+
+    There are many points to a cell, and each would have as many numbers as the table has columns.
+    """
+    n_weights, n_columns = parameters.weights.shape
+    if n_columns < _WIDE * n_weights or rows.device is not None or model.noise.capabilities.in_frame is None:
+        return None
+    return ColumnSpan.of(parameters.weights).frame
+
+
+def _rows_in_frame(rows: Rows, frame: FloatArray) -> Iterator[tuple[slice, Rows]]:
+    """All rows in the coordinates of a frame, some at a time."""
+    r, dtype = frame.shape[1], rows.table.dtype
+    for part in row_slices(rows.n_rows, max(rows.block_rows, _FRAME_NUMBERS // r)):
+        inside = np.empty((part.stop - part.start, r), dtype=dtype)
+        for some in row_slices(len(inside), rows.block_rows):
+            inside[some] = rows.block(slice(part.start + some.start, part.start + some.stop)) @ frame.astype(dtype)
+        yield part, Rows(inside, np.zeros(r), None, rows.block_rows)
 
 
 def _pass_there(model: GTMModel, rows: Rows, parameters: Parameters) -> DevicePass | None:

@@ -185,15 +185,19 @@ def about_fit(fitted: Any, found: MapOnRows) -> Iterator[Words]:
     """All that went wrong in a fit, or may mislead."""
     surface, noise, rows = found.model.surface, found.model.noise, found.rows
     yield from fitted._stopping_warnings()
+    nothing_varies = False
     if found.parameters.at_floor():
-        yield about_noise_floor(noise.floor, fitted.noise_floor, fill_gaps(rows))
+        known = fill_gaps(rows)
+        nothing_varies = principal_axes(known, 1).column_variance == 0
+        yield about_noise_floor(noise.floor, fitted.noise_floor, known)
     for check in fitted._checks:
         yield from ((words, DegenerateWarning) for words in check(fitted))
     yield from about_dimension(surface.latent.dimension, rows.n_columns)
     if is_folded(found, found.folds):
         yield about_folds(found.folds(found.model, found.parameters))
     yield from about_basis(surface, fitted.basis_)
-    yield from about_far_modes(far_mode_share(found))
+    if not nothing_varies:
+        yield from about_far_modes(far_mode_share(found))
 
 
 # ------------------------------------------------------------------------------------------------- troubled maps

@@ -18,6 +18,7 @@ from prinfold.latent.base import LatentSpace, edges_of, median_spacing, unique_e
 from prinfold.latent.drawing import FlatDrawing, KernelContour, cell_middles
 from prinfold.latent.lattice import grid
 from prinfold.latent.points import Points
+from prinfold.numerics.distinct_numbers import distinct_numbers
 from prinfold.numerics.kernel_mixtures import Mixture, WideMixture
 from prinfold.numerics.radial_kernels import PROFILES, Gaussian, Power
 
@@ -235,7 +236,7 @@ def clip_mesh(region: Region, places: FloatArray, faces: IntArray) -> tuple[Floa
     faces = np.sort(faces, axis=1)
     within = inside[faces]
     kept, count = [faces[within.all(axis=1)]], within.sum(axis=1)
-    names = np.empty(0, dtype=np.int64)
+    names: IntArray = np.empty(0, dtype=np.int64)
     for k in range(1, faces.shape[1]):
         mixed = faces[count == k]
         if len(mixed) == 0:
@@ -247,7 +248,7 @@ def clip_mesh(region: Region, places: FloatArray, faces: IntArray) -> tuple[Floa
         vertex = np.concatenate([ours[:, :, None], crossing], axis=2)
         names = np.concatenate([names, crossing.ravel()])
         kept += [np.stack([vertex[:, i, j] for i, j in walk], axis=1) for walk in _lattice_paths(k, faces.shape[1] - k)]
-    names = np.unique(names)
+    names = distinct_numbers(names)
     start, end = np.divmod(names - len(places), len(places))
     rim = region.crossing(places[start], places[end], _HALVINGS)
     own = np.flatnonzero(inside)

@@ -138,10 +138,10 @@ def in_notebook() -> bool:
 
 
 def write_over(stream: TextIO, words: str) -> None:
-    """Write a line in place of the one before."""
+    """Write a line in place of the one before; a notebook has to be given blanks for what a shorter one leaves."""
     # A line as wide as the terminal would wrap, and each redrawing would then leave one behind.
     room = max(shutil.get_terminal_size().columns - 1, 1)
-    stream.write(f"\r{words[:room]}\x1b[K")
+    stream.write(f"\r{words[:room]:<{room}}\r" if in_notebook() else f"\r{words[:room]}\x1b[K")
     stream.flush()
 
 

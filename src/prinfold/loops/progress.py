@@ -85,7 +85,7 @@ class ProgressBar:
             return False
         now = monotonic()
         if self._bar is None:
-            self._bar = bar_for(self.label, self.stream)
+            self._bar = _bar_in_place(self.label, self.stream)
         elif now - _Screen.drawn < _REDRAW_SECONDS:
             return False
         if self._bar is not None:
@@ -135,7 +135,7 @@ class PassBar:
         if now - self._began < _SILENT_SECONDS or now - _Screen.drawn < _REDRAW_SECONDS or n_read == 0:
             return
         if self._bar is None and _visible(self.stream):
-            self._bar = bar_for(self.label, self.stream)
+            self._bar = _bar_in_place(self.label, self.stream)
         if self._bar is not None:
             share = 0.0 if not total else min(n_read / total, 1.0)
             self._bar.show(self._share(share), f"{self._time(share, n_read, now - self._pass_began)}  {self._words}")
@@ -154,7 +154,7 @@ class PassBar:
         left = seconds * (1.0 - share) / share
         words = f"pass {100 * share:.0f} %, {_in_words(left)} left"
         more = self._most - self._done - 1 if self._done >= 0 else 0
-        return f"{words}, all in {_in_words(left + more * seconds / share)}" if more > 0 else words
+        return f"{words}, at most {_in_words(left + more * seconds / share)} in all" if more > 0 else words
 
     def close(self) -> None:
         """Take the bar away."""
@@ -220,7 +220,7 @@ class Meter:
         if now - self._began < _SILENT_SECONDS or now - _Screen.drawn < _REDRAW_SECONDS:
             return
         if self._bar is None and _visible(self.stream):
-            self._bar = bar_for(self.label, self.stream)
+            self._bar = _bar_in_place(self.label, self.stream)
         if self._bar is not None:
             share = min(done / self.total, 1.0)
             left = (now - self._began) * (1.0 - share) / share if share > 0 else float("nan")
@@ -231,6 +231,13 @@ class Meter:
         if self._bar is not None:
             self._bar.close()
         self._working.__exit__(*error)
+
+
+def _bar_in_place(label: str, stream: TextIO) -> Bar | None:
+    """A bar in place of the line that said for how long work has been going on, if there is one."""
+    if any(each.hide() for each in _Screen.working):
+        _Screen.drawn = monotonic()
+    return bar_for(label, stream)
 
 
 class Working:
@@ -265,8 +272,14 @@ class Working:
         self._done.set()
         if self._thread.is_alive():
             self._thread.join()
-        if self._shown:
+        self.hide()
+
+    def hide(self) -> bool:
+        """Take the line away; returns whether it was there."""
+        shown, self._shown = self._shown, False
+        if shown:
             write_over(self.stream, "")
+        return shown
 
 
 def working_alone(label: str) -> AbstractContextManager[object]:

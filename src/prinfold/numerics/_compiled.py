@@ -15,11 +15,17 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
-from numba.extending import register_jitable
+from numba.extending import overload, register_jitable
 
-from prinfold._typing import IntArray
+from prinfold._typing import FloatArray, IntArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+RUN = 32
+"""Weights that are compared together; few runs hold one that matters."""
+
+_LANES = 16
+"""Weights side by side of which the largest are kept."""
 
 
 def compiled(function: F) -> F:
@@ -125,3 +131,65 @@ def _longest(cuts: IntArray) -> int:
 
 
 longest = register_jitable(_longest)
+
+
+def _any_from(weight: FloatArray, least: float) -> bool:
+    """Whether one of some weights is so large; counted, which becomes vector instructions."""
+    found = 0
+    for each in weight:
+        found += int(each >= least)
+    return found > 0
+
+
+any_from = register_jitable(_any_from)
+
+
+def _largest(weight: FloatArray) -> float:
+    """The largest of some weights, in lanes side by side, which become vector instructions; no number is not larger."""
+    n_even = len(weight) - len(weight) % _LANES
+    lanes = np.full(_LANES, weight[0], weight.dtype)
+    for first in range(0, n_even, _LANES):
+        for lane in range(_LANES):
+            each = weight[first + lane]
+            lanes[lane] = max(lanes[lane], each)
+    largest: float = lanes[0]
+    for lane in range(1, _LANES):
+        largest = max(largest, lanes[lane])
+    for j in range(n_even, len(weight)):
+        largest = max(largest, weight[j])
+    return largest
+
+
+largest_of = register_jitable(_largest)
+
+
+def _heaviest(weight: FloatArray) -> int:
+    """Which of some weights is the largest, the first of several; looked for in one of few runs."""
+    largest = largest_of(weight)
+    for first in range(0, len(weight), RUN):
+        last = min(first + RUN, len(weight))
+        if any_from(weight[first:last], largest):
+            for j in range(first, last):
+                if weight[j] >= largest:
+                    return j
+    return 0
+
+
+heaviest = register_jitable(_heaviest)
+
+
+def centered(row: FloatArray, offset: FloatArray, into: FloatArray) -> float:
+    """Write row − offset, and return the square of what was written."""
+    raise NotImplementedError
+
+
+@overload(centered, jit_options={"fastmath": {"reassoc", "contract"}})
+def _centered_row(row: Any, offset: Any, into: Any) -> Any:
+    def write(row: Any, offset: Any, into: Any) -> Any:
+        square = 0.0
+        for c in range(len(row)):
+            into[c] = row[c] - offset[c]
+            square += np.float64(into[c]) * np.float64(into[c])
+        return square
+
+    return write

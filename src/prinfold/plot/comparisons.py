@@ -15,6 +15,9 @@ from prinfold.validation.parameter_docs import fill_parameter_docs
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_FAR_APART = 4.0
+"""How many times as large the largest error is as the least where a logarithmic axis tells the others apart."""
+
 _FLATTEST = 0.1
 """Roughness below which surfaces are drawn as flat: a turn of six degrees is none."""
 
@@ -46,7 +49,10 @@ def comparison_front(comparison: Any, *, ax: Axes | None = None) -> Axes:
     if shown.chosen >= 0:
         _ring(on, shown, x)
     on.set_xscale("symlog", linthresh=1.0)
-    on.set_yscale(style.scale_of(shown.error))
+    on.xaxis.set_major_formatter("{x:g}")
+    if 0 < _FAR_APART * shown.error.min() < shown.error.max():
+        on.set_yscale("log")
+        style.plain_log(on.yaxis)
     on.set_xlim(left=0)
     on.set(xlabel="roughness (total turning or bending)", ylabel="held-out error")
     style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1)

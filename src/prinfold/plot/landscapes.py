@@ -14,10 +14,10 @@ from prinfold.plot import style
 from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.landscapes import (
     KINDS,
-    NodeValues,
     ShownLandscape,
     between_nodes,
     class_index,
+    edge_of,
     landscape_of,
     mix_with_white,
     node_values,
@@ -96,7 +96,7 @@ def landscape(
     if curve:
         _draw_curve(on, layout, shown, show, target, value_name)
     else:
-        _draw_plane(on, layout, shown, node_values(shown, show, target), fade, value_name)
+        _draw_plane(on, layout, shown, show, target, fade, value_name)
         if show_rows and X is not None:
             _draw_rows(on, layout, model, X)
     return style.finish(on, settle=ax is None, heading="Landscape over the map; paler where less certain")
@@ -106,18 +106,20 @@ def landscape(
 
 
 def _draw_plane(
-    ax: Any, layout: LatentLayout, shown: ShownLandscape, found: NodeValues, fade: bool, name: str | None
+    ax: Any, layout: LatentLayout, shown: ShownLandscape, show: Any, target: int, fade: bool, name: str | None
 ) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize, to_rgb
 
     style.frame(ax, layout)
+    found = node_values(shown, show, target)
     sure = found.sure if fade else np.ones(len(found.sure))
     known = np.isfinite(found.value)
+    edge = edge_of(shown, known, target)
     if found.words == "class":
         table = np.array([to_rgb(style.color(i)) for i in range(len(shown.names))])
         color = mix_with_white(table[np.where(known, found.value, 0).astype(int)], sure)
-        _color_nodes(ax, layout, shown.latent, color, known)
+        _color_nodes(ax, layout, shown.latent, color, known, edge)
         for i, each in enumerate(shown.names):
             ax.scatter([], [], marker="s", c=[table[i]], s=34, label=style.legend_text(each))
         style.legend(ax)
@@ -125,14 +127,17 @@ def _draw_plane(
     low, high = (0.0, 1.0) if found.words.startswith("probability") else limits(found.value[known], 1e-9)
     scale = ScalarMappable(Normalize(low, high), style.DEEP if found.words.startswith("rows") else "viridis")
     color = mix_with_white(np.asarray(scale.to_rgba(np.where(known, found.value, low)))[:, :3], sure)
-    _color_nodes(ax, layout, shown.latent, color, known)
+    _color_nodes(ax, layout, shown.latent, color, known, edge)
     style.scale_bar(ax, scale, name or found.words)
 
 
-def _color_nodes(ax: Any, layout: LatentLayout, latent: LatentSpace, color: FloatArray, known: Any) -> None:
+def _color_nodes(
+    ax: Any, layout: LatentLayout, latent: LatentSpace, color: FloatArray, known: Any, edge: FloatArray
+) -> None:
     """Cells of a lattice, or dots where the nodes are none; nodes that know nothing are left out."""
     channels = [node_field(latent, np.where(known, part, np.nan)) for part in (*color.T, known.astype(float))]
-    if channels[0] is not None and layout.plane is not None:
+    outline = node_field(latent, edge)
+    if channels[0] is not None and outline is not None and layout.plane is not None:
         image = np.stack([each.value for each in channels if each is not None], axis=2)
         image[..., :3] = np.nan_to_num(image[..., :3], nan=1.0)
         image[..., 3] = np.nan_to_num(image[..., 3], nan=0.0)
@@ -140,7 +145,7 @@ def _color_nodes(ax: Any, layout: LatentLayout, latent: LatentSpace, color: Floa
         reach = _reach(field.x, layout.plane, 0), _reach(field.y, layout.plane, 1)
         ends = (*(float(end(field.x)) for end in (np.min, np.max)), *(float(end(field.y)) for end in (np.min, np.max)))
         look: dict[str, Any] = {"origin": "lower", "interpolation": "antialiased", "aspect": ax.get_aspect()}
-        ax.imshow(between_nodes(image), extent=ends, zorder=0, **look)
+        ax.imshow(between_nodes(image, outline.value), extent=ends, zorder=0, **look)
         ax.set(xlim=reach[0], ylim=reach[1])
         return
     place = layout.place(latent.nodes, np.full(latent.n_nodes, 0.5))

@@ -63,6 +63,7 @@ def monitor(
     on.set(ylabel=found.words, xlabel="row" if times is None else "time")
     if found.log:
         on.set_yscale("log")
+        style.plain_log(on.yaxis)
     style.legend(on)
     return style.finish(on, settle=ax is None, heading="Control chart with the limit for an alarm")
 

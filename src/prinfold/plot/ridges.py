@@ -83,4 +83,5 @@ def ridge(
         ylim=(low[1], high[1]),
         aspect="equal",
     )
+    style.whole_numbers(on)
     return style.finish(on, settle=ax is None, heading="Ridges of the density, shaded by density")

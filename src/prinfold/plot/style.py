@@ -43,6 +43,9 @@ PALETTE = (
 MARKERS = ("o", "s", "^", "D", "v", "<", ">", "p", "h")
 """As many as do not divide the palette evenly, so that colour and shape together stay distinct for long."""
 
+_LARGE = 1e5
+"""Coordinates from which on numbers at the ticks would run into each other, or be given a common factor."""
+
 _LAYOUT_PASSES = 2
 """After which, and one more on drawing, matplotlib's layout of axes with a fixed aspect is settled."""
 
@@ -131,6 +134,14 @@ def plain_log(axis: Any) -> None:
     axis.set_major_locator(FixedLocator(round_factors(low, high).tolist()))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter("{x:g}")
+
+
+def whole_numbers(ax: Any) -> None:
+    """Axes of large coordinates, such as metres on a map, with a few whole numbers in place of a common factor."""
+    for axis in (ax.xaxis, ax.yaxis):
+        if _LARGE <= np.abs(axis.get_view_interval()).max() < 1e3 * _LARGE:
+            axis.set_major_locator(MaxNLocator(4))
+            axis.set_major_formatter("{x:.0f}")
 
 
 def plain_text(words: str) -> str:

@@ -222,6 +222,8 @@ def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
     )
     every = np.concatenate([line.residuals for line in shown.lines])
     on.set(xlabel="latent dimension", ylabel="residual per row", yscale=style.scale_of(every))
+    if on.get_yscale() == "log":
+        style.plain_log(on.yaxis)
     on.set_xticks(sorted({int(d) for line in shown.lines for d in line.dimensions}))
     style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="neighbours", title_fontsize=9)
     return style.finish(on, settle=ax is None, heading="Residual by latent dimension")

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.rows.column_selection import ColumnReader, Key, Numbers, cut, keys_apart, length_of, select_columns
-from prinfold.rows.dask_partitions import partitions_of
+from prinfold.rows.dask_partitions import DaskPartitions, partitions_of
 from prinfold.rows.pass_progress import progress_callback
 from prinfold.rows.readers import PartitionReader, reader_of
 from prinfold.rows.tree_sums import TreeSum
@@ -164,6 +164,18 @@ class Blocks:
         found = copy(self)
         found._layout = layout
         return found
+
+    def of_partitions(self, partitions: DaskPartitions) -> Blocks:
+        """The same columns of other partitions."""
+        found = self.read_by(self._found_layout)
+        found.partitions, found._reader, found._n_rows = partitions, PartitionReader(partitions), None
+        return found
+
+    def count_rows(self) -> IntArray:
+        """(p,) rows of each partition, counted where it lies, or of each piece of any other source, which is read."""
+        if self.partitions is None:
+            return np.array([length_of(piece) for piece in self.pieces()], dtype=np.intp)
+        return np.array([n for n, _ in self.count_partitions(_rows_alone)], dtype=np.intp)
 
     def count_partitions(self, count: Callable[[Numbers], tuple[int, int]]) -> list[tuple[int, int]]:
         """How many rows each partition has, and how many of them count; those without any have no part in sums."""

@@ -8,16 +8,33 @@ the graph, which the scheduler keeps: a worker that dies takes nothing along tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from math import isnan
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
+from prinfold._typing import IntArray
 from prinfold.exceptions import InvalidDataError, WorkersLostError
 from prinfold.rows.column_selection import length_of
 from prinfold.rows.tree_sums import Summable
 from prinfold.validation.dask_verbs import is_dask, refuse_other_axes
+from prinfold.validation.tables import rows_of
 
 S = TypeVar("S", bound=Summable)
 T = TypeVar("T")
+
+
+class LabelledPiece(NamedTuple):
+    """A partition, and that of labels of its rows."""
+
+    table: Any
+    labels: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the table."""
+        return tuple(self.table.shape)
 
 
 class DaskPartitions:
@@ -43,6 +60,34 @@ class DaskPartitions:
                 self.lengths[i] = length_of(found)
                 if self.lengths[i]:
                     yield found
+
+    def with_labels(self, labels: Any) -> DaskPartitions:
+        """Each partition as a :class:`LabelledPiece`, with that of a Dask array or series of as many partitions."""
+        from dask import delayed
+
+        beside = labels.to_delayed()
+        if hasattr(labels, "rechunk"):  # an array, which can be cut as the rows are
+            known = tuple(size for size in self.lengths if size is not None)
+            same = len(known) == len(self.parts) and sum(known) == labels.shape[0]
+            cuts = ({0: known} if same else {}) | dict.fromkeys(range(1, labels.ndim), -1)
+            beside = labels.rechunk(cuts).to_delayed().ravel().tolist()
+        if len(beside) != len(self.parts):
+            raise InvalidDataError(
+                f"X has {len(self.parts)} partitions and y {len(beside)}; both must be cut in the same places, so "
+                "repartition one of them, or make y a column of X and give its name"
+            )
+        found, task = copy(self), delayed(_labelled, pure=False)
+        found.parts = [task(part, own) for part, own in zip(self.parts, beside, strict=True)]
+        return found
+
+    def choose(self, rows: list[IntArray], *, inside: bool) -> DaskPartitions:
+        """Some rows of each partition, by their numbers within it; or all others."""
+        from dask import delayed
+
+        found, task = copy(self), delayed(_rows_by_number, pure=False)
+        found.parts = [task(part, own, inside) for part, own in zip(self.parts, rows, strict=True)]
+        found.lengths = [None] * len(rows)
+        return found
 
     def look_at_each(self, work: Callable[[Any], T]) -> list[T]:
         """Results of ``work`` on each partition, computed where it lies."""
@@ -85,6 +130,21 @@ def _compute(tasks: list[Any]) -> Any:
 def add_found(first: Any, second: Any) -> Any:
     """The sum of two sums, either of which may be None, the sum of nothing."""
     return second if first is None else first if second is None else first + second
+
+
+def _labelled(table: Any, labels: Any) -> LabelledPiece:
+    if len(labels) != length_of(table):
+        raise InvalidDataError(
+            f"a partition of X has {length_of(table)} rows, and that of y {len(labels)}; both must be cut in the same "
+            "places, so repartition one of them, or make y a column of X and give its name"
+        )
+    return LabelledPiece(table, labels)
+
+
+def _rows_by_number(piece: Any, rows: IntArray, inside: bool) -> Any:
+    chosen = np.zeros(length_of(piece), dtype=bool)
+    chosen[rows] = True
+    return rows_of(piece, np.flatnonzero(chosen == inside))
 
 
 def _call(work: Callable[[Any], Any], piece: Any) -> Any:

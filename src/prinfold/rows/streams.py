@@ -8,23 +8,21 @@ block, so that memory does not depend on the number of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import dataclass, fields, replace
-from functools import reduce
+from dataclasses import dataclass, fields
+from functools import cached_property, reduce
 from typing import Any, ClassVar
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.devices import Device
 from prinfold.exceptions import InvalidDataError
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.column_selection import Numbers
 from prinfold.rows.dask_partitions import add_found
-from prinfold.rows.placed import placed
 from prinfold.rows.rows import Rows, as_rows
-from prinfold.rows.tree_sums import S, TreeSum, tree_sum
+from prinfold.rows.sent_portions import SentPortions
+from prinfold.rows.tree_sums import S, TreeSum
 from prinfold.validation.refusals import refuse_columns_without_values, refuse_non_finite, refuse_scale
 
 _SAMPLE_ROWS = 65_536
@@ -341,11 +339,16 @@ class BlockStream(Rows):
         """Σ work(portion); where partitions of a Dask collection lie elsewhere, it is done there."""
         assert self.blocks is not None
         if self.device is not None and not self.gaps:
-            return tree_sum(map(work, sent_ahead(self.device, self.portions())))
+            return self._sent.sum(self.portions, work)
         if self.blocks.partitions is None:
             return super().sum_portions(work)
         found: S = self.blocks.sum_partitions(_PortionWork(self._portion_maker, work))
         return found
+
+    @cached_property
+    def _sent(self) -> SentPortions:
+        assert self.device is not None
+        return SentPortions(self.device, 4 * self.n_read * (self.n_columns + 1))
 
     @property
     def _portion_maker(self) -> PortionMaker:
@@ -359,24 +362,6 @@ def _refuse_other_count(n_before: int, n_now: int, what: str) -> None:
             f"the source changed while it was trained on: it gave {n_before} {what} at first and {now} now; a "
             "function must return a fresh iterator over the same rows each time it is called"
         )
-
-
-def sent_ahead(device: Device, portions: Iterator[Rows]) -> Iterator[Rows]:
-    """Portions of rows on a device, each read and sent there while the one before it is worked on."""
-
-    def send() -> Rows | None:
-        rows = next(portions, None)
-        if rows is None:
-            return None
-        there = replace(rows, device=device)
-        placed(there)
-        return there
-
-    with ThreadPoolExecutor(1, thread_name_prefix="prinfold-sender") as sender:
-        coming = sender.submit(send)
-        while (rows := coming.result()) is not None:
-            coming = sender.submit(send)
-            yield rows
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ numbers of the blocks alone, one thread, many threads and many processes round a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar
@@ -33,12 +34,13 @@ class TreeSum(Generic[S]):
     """The sum of what is put in for the numbers 0, 1, 2, …, in whichever order that comes, from any thread.
 
     Neighbours are added as soon as both are there. If numbers are handed out in order, what waits for a neighbour is a
-    logarithmic number of sums for each thread.
+    logarithmic number of sums for each thread. ``add`` may be ``operator.iadd`` where what is put in belongs to nobody
+    else: fresh memory for every sum costs more than the additions.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, add: Callable[[Any, Any], Any] = operator.add) -> None:
         self._waiting: dict[tuple[int, int], S] = {}
-        self._lock = Lock()
+        self._lock, self._add = Lock(), add
 
     def put(self, index: int, value: S) -> None:
         """Add the value of one leaf; sums are formed by whoever completes a pair, beside the other threads."""
@@ -49,7 +51,7 @@ class TreeSum(Generic[S]):
                 if other is None:
                     self._waiting[level, index] = value
                     return
-            value = value + other if index & 1 == 0 else other + value
+            value = self._add(value, other) if index & 1 == 0 else self._add(other, value)
             level, index = level + 1, index >> 1
 
     @property
@@ -62,7 +64,7 @@ class TreeSum(Generic[S]):
         # What is left has no neighbour. From the last on, each goes up until it meets the sum before it.
         *before, last = (self._waiting[key] for key in sorted(self._waiting, reverse=True))
         for each in reversed(before):
-            last = each + last
+            last = self._add(each, last)
         return last
 
 

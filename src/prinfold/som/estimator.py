@@ -114,8 +114,8 @@ class SOM(SOMVerbs):
         Seed of a random start and of the order of rows.
     device : str, default=None
         Where epochs of batch training are computed, by the name that torch has for it, such as ``"cuda"``; None is
-        the processor, which also takes small tables and missing cells. It needs the extra ``gpu``, and is not kept in
-        files.
+        the processor, which also takes small tables, missing cells and online training. It needs the extra ``gpu``,
+        and is not kept in files.
     {verbose}
 
     Attributes
@@ -324,6 +324,7 @@ class SOM(SOMVerbs):
     def _train(self, rows: MakeRows) -> None:
         problem, rng = self._problem(rows), as_generator(self.random_state)
         trainer = model.TRAINERS[self.trainer]
+        _warn_about_device(problem.rows, trainer)
         codebook = self._start(problem, rng)
         epochs = problem.width.epochs if trainer.settles else max(problem.width.epochs, problem.rate.epochs)
         loop = partial(
@@ -413,6 +414,19 @@ class SOM(SOMVerbs):
         check_parameters(self, self._constraints)
         require_parts({"a cell_mass_ above zero in each column": bool((self.cell_mass_ > 0).any(axis=0).all())})
         self._model = self._make_map(dict(vars(self)))
+
+
+def _warn_about_device(rows: Rows, trainer: model.SOMTrainer) -> None:
+    """Say that a fit cannot use the device that it was given."""
+    if rows.device is None or (trainer.in_passes and not rows.gaps):
+        return
+    here = f"the processor does this fit, and not {rows.device.name}"
+    if rows.gaps:
+        words = Message(f"{here}: no device has the passes of rows with missing cells", "fill in the cells")
+    else:
+        batch = Advice("trainer", words="set {} to 'batch'")
+        words = Message(f"{here}: online training moves a node after every row, which no device would gain by", batch)
+    warn_caller(words, DegenerateWarning)
 
 
 _MOST_NODES = 2**20

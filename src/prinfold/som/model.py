@@ -18,7 +18,6 @@ import scipy.sparse
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.base.starting_points import distinct_rows, principal_axes, principal_nodes
-from prinfold.devices.device import to_numpy
 from prinfold.devices.nearest_nodes import nearest_sums
 from prinfold.devices.softmax_sums import NodeLoading
 from prinfold.latent import LatentSpace
@@ -30,6 +29,12 @@ from prinfold.som.schedules import Schedule
 
 _WORTH_SENDING = 2**20
 """Rows × nodes from which an epoch is faster on a device than it takes to get there and back."""
+
+_COMPILE_FROM = 2**24
+"""Rows × nodes from which compiled passes pay: loading the compiler takes as long as some epochs."""
+
+_NO_WEIGHTS = np.empty(0)
+"""Of rows that all count once."""
 
 _LAST_WIDTH = 0.5
 """Node spacings that a neighbourhood has in the end, as a standard deviation. Wider ones leave the map stiffer than the
@@ -80,12 +85,20 @@ class _Assignment:
         K, D = codebook.shape
         self.rows, self.shapes = rows, ((K, D if rows.gaps else 1), (K, D))
         self.search = NodeSearch(codebook, rows)
+        self.compiled = rows.plain and rows.n_rows * K >= _COMPILE_FROM
         self._begin()
 
     def _begin(self) -> None:
         self.won, self.error = NodeWins(*map(np.zeros, self.shapes)), 0.0
 
     def add(self, part: slice) -> None:
+        if self.compiled:
+            from prinfold.som._batch_jit import add_rows_won  # loads numba, which small jobs never need
+
+            weight = self.rows.block_weight(part)
+            given = self.rows.table[part], self.rows.offset, _NO_WEIGHTS if weight is None else weight
+            self.error += add_rows_won(*given, self.search.loading, *self.won)
+            return
         block, weight = self.rows.block(part), self.rows.block_weight(part)
         n, (mass, sums) = len(block), self.won
         w = np.ones(n) if weight is None else weight
@@ -127,6 +140,11 @@ class NodeSearch:
         self.gaps = rows.gaps
         self.room = np.empty((rows.block_rows, codebook.shape[0]), dtype=rows.table.dtype)
 
+    @cached_property
+    def loading(self) -> FloatArray:
+        """(K, D + 1) nodes and −½‖w_k‖², as compiled code reads them."""
+        return np.column_stack([self.columns.T, -self.total])
+
     def split(self, block: FloatArray) -> tuple[FloatArray | None, FloatArray]:
         """(n, D) mask of the cells that have values, None if all have, and the rows with 0 in missing cells."""
         if not self.gaps:
@@ -167,7 +185,7 @@ def _won_there(there: PlacedRows, codebook: FloatArray) -> _WonRows:
     nodes = NodeLoading(device.put(codebook.T), device.put(-0.5 * np.square(codebook).sum(axis=1)))
     with device.memory_named():
         found = nearest_sums(device.xp, there.table, there.weight, nodes)
-        mass, moment, score = (to_numpy(each).astype(np.float64).sum(axis=0) for each in found)
+        mass, moment, score = map(device.total, found)
     won = NodeWins(mass[:, None], np.ascontiguousarray(moment.T))
     return _WonRows(won, max(float(there.squares.sum()) - 2.0 * float(score), 0.0))
 
@@ -247,6 +265,10 @@ class SOMTrainer(Protocol):
     def settles(self) -> bool:
         """Whether epochs at the last width converge, so that training goes on until they do."""
 
+    @property
+    def in_passes(self) -> bool:
+        """Whether an epoch is a pass in which all rows are alike, as devices and blocks have them."""
+
     def epoch(self, problem: SOMProblem, rng: np.random.Generator) -> Callable[[SOMState], SOMState]:
         """The step of one epoch, a pass over all rows."""
 
@@ -256,6 +278,7 @@ class BatchTraining:
     """Every vector becomes the kernel mean of the rows that its neighbourhood has won (2.23)."""
 
     settles: bool = True
+    in_passes: bool = True
 
     def epoch(self, problem: SOMProblem, rng: np.random.Generator) -> Callable[[SOMState], SOMState]:
         def step(state: SOMState) -> SOMState:
@@ -273,6 +296,7 @@ class OnlineTraining:
     """Vectors move after every row. Rows come in random order, each in proportion to its weight."""
 
     settles: bool = False
+    in_passes: bool = False
 
     def epoch(self, problem: SOMProblem, rng: np.random.Generator) -> Callable[[SOMState], SOMState]:
         X, weight = sorted_rows(problem.rows)

@@ -32,9 +32,18 @@ from prinfold.latent.branch_graph import BranchGraph
 from prinfold.loops import Listeners, Outcome, run_fixed_point
 from prinfold.trees.diagnosis import FittedTree, doubt
 from prinfold.trees.noise import FirstTree, RowsInFrame, first_tree, keep_all, keep_components
-from prinfold.trees.shapes import TOPOLOGIES, TreeShape, branches_with_loop, find_shape, net_of, without_ends
+from prinfold.trees.shapes import (
+    NO_FORKS,
+    TOPOLOGIES,
+    TreeShape,
+    branches_with_loop,
+    find_shape,
+    net_of,
+    shape_of_graph,
+    without_ends,
+)
 from prinfold.trees.soft_tree import TreeProblem, TreeState, log_mixture
-from prinfold.trees.support import branch_support, weak_tips
+from prinfold.trees.support import branch_support, common_tree, ends_and_forks, weak_tips
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
@@ -76,7 +85,8 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
     min_support : float, default=0.3
         Share of trees of rows drawn anew, with replacement, in which a short branch that ends freely must be found
         again to be kept; see :meth:`support`. Short is less than 2 bandwidths: longer ones are not grown by noise.
-        Where there is none, nothing is drawn; else it costs up to 20 fits. 0 keeps all.
+        The shape that half of these trees have is taken where it has ends that the first fit lacks. It costs five fits
+        where no branch is short and the trees agree, else up to 40. 0 draws nothing, and keeps all.
     trim : float, default=None
         Distance from every centre, in units of the data, beyond which a row is background and pulls at none. None has
         every row count.
@@ -222,16 +232,12 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         check_parameters(self, self._constraints)
         forget(self)
         table, unique, offset, rows = centered_rows(self, X, sample_weight)
-        # Background has no flat spectrum that components could stand out of.
-        inside = keep_components(rows, unique.weight, offset) if self.trim is None else keep_all(rows, offset)
-        first = self._first_tree(inside, unique.weight, len(offset))
-        problem = self._problem(inside, unique.weight, first)
-        attributes = partial(self._attributes, inside, first, problem)
-        outcome = self._train_with_callbacks(table, attributes, partial(_train, problem, first.centers))
-        if self.min_support > 0:
-            self._drop_weak_branches(unique, inside.span, problem, outcome.state)
+        inside, problem, state = self._grow(table, unique, offset, rows)
+        if self.min_support > 0 and self.topology not in NO_FORKS:
+            self._drop_weak_branches(unique, inside.span, problem, state)
+            self._take_common_tree(unique, inside.span, problem)
         astray = self._place_root(table)
-        doubted = self._doubts(inside, problem, outcome.state)
+        doubted = self._doubts(inside, problem, state)
         self.doubt_ = " ".join(in_sentences(words) for words, _ in doubted)
         for words, category in [*self._stopping_warnings(), *astray, *doubted]:
             warn_caller(words, category)
@@ -319,11 +325,23 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         rows = self._span.restored(self._span.inside(np.asarray(table, dtype=np.float64)))
         again: Self = clone(self).set_params(**held)
         again.set_callbacks()  # a checkpoint and a log are of the first fit alone
-        again.fit(rows, sample_weight=weight)
+        again._grow(*centered_rows(again, rows, weight))  # what speaks against it, half of a fit, is not asked
         return again
 
     def _noise_across(self, found: Projection, table: FloatArray) -> float:
         return self.noise_
+
+    def _grow(
+        self, table: FloatArray, unique: Unique, offset: FloatArray, rows: FloatArray
+    ) -> tuple[RowsInFrame, TreeProblem, TreeState]:
+        """Train, and set the fitted attributes of what comes of it."""
+        # Background has no flat spectrum that components could stand out of.
+        inside = keep_components(rows, unique.weight, offset) if self.trim is None else keep_all(rows, offset)
+        first = self._first_tree(inside, unique.weight, len(offset))
+        problem = self._problem(inside, unique.weight, first)
+        attributes = partial(self._attributes, inside, first, problem)
+        outcome = self._train_with_callbacks(table, attributes, partial(_train, problem, first.centers))
+        return inside, problem, outcome.state
 
     def _first_tree(self, inside: RowsInFrame, weight: FloatArray, n_columns: int) -> FirstTree:
         if len(inside.rows) == 1:
@@ -361,6 +379,14 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         if len(tips):
             shape = find_shape(self.topology, problem, state, self.min_length)
             self.graph_ = _graph_of(without_ends(problem, shape, span.inside(tips)), span, problem)
+
+    def _take_common_tree(self, rows: Unique, span: ColumnSpan, problem: TreeProblem) -> None:
+        """Take the shape that half of the trees of rows drawn anew have, where it has ends that this one lacks."""
+        common = common_tree(self, rows.rows, rows.weight, as_generator(self.random_state))
+        if common is not None:
+            graph = _graph_of(shape_of_graph(problem, common, span, self.min_length), span, problem)
+            if ends_and_forks(graph) == ends_and_forks(common):
+                self.graph_ = graph
 
     def _doubts(self, inside: RowsInFrame, problem: TreeProblem, state: TreeState) -> list[tuple[str, type[Warning]]]:
         """Warnings about rows that do not lie along such a tree: message and category."""

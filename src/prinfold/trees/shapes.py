@@ -17,8 +17,10 @@ from scipy.sparse.csgraph import dijkstra
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.starting_points import evenly_by_radius
+from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.density.ridges.graph_branches import Path, degrees, paths, simplify
 from prinfold.density.ridges.graph_nodes import Net
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.polylines import nearest_on_segments
 from prinfold.trees.soft_tree import TreeProblem, TreeState
@@ -46,6 +48,9 @@ of the usual rows or more; two branches of blood cells come near each other with
 
 _LOOP_ROWS = 4000
 """Rows by which it is judged whether there is a loop."""
+
+_CENTER_STEP, _FEWEST_STEPS = 0.4, 3
+"""Step between centres along the branches of another tree, in bandwidths, and steps of a branch at the least."""
 
 _SAME_BANDWIDTHS = 1e-6
 """Distance between neighbouring centres, in bandwidths, below which they are one."""
@@ -99,6 +104,27 @@ def without_ends(problem: TreeProblem, shape: TreeShape, tips: FloatArray) -> Tr
     mass = problem.begin(shape.centers).assigned.mass
     found = _simplify(Skeleton(shape.centers, edges_of(kept)), mass, problem.bandwidth, 0.0)
     return _halve_lone_edges(_drop_repeats(_refine(problem, found), problem.bandwidth))
+
+
+def shape_of_graph(problem: TreeProblem, graph: RidgeGraph, span: ColumnSpan, shortest: float) -> TreeShape:
+    """The branches of another tree, as even steps of centres along them, moved to the middle of the rows."""
+    centers, found = list(span.inside(graph.places)), list[Path]()
+    low, high = graph.latent.domain.low, graph.latent.domain.high
+    for b, (start, end) in enumerate(graph.ends.tolist()):
+        steps = max(_FEWEST_STEPS, int(np.ceil((high[b] - low[b]) / (_CENTER_STEP * problem.bandwidth))))
+        ways = np.linspace(low[b], high[b], steps + 1)[:, None]
+        inner = span.inside(graph.point(ways))
+        first = len(centers)
+        if start < 0:
+            centers.extend(inner[:-1])
+            found.append([*range(first, len(centers)), first])
+            continue
+        centers.extend(inner[1:-1])
+        found.append([start, *range(first, len(centers)), end])
+    moved = _refine(problem, TreeShape(np.asarray(centers), found))
+    mass = problem.begin(moved.centers).assigned.mass
+    kept = _simplify(Skeleton(moved.centers, edges_of(moved.paths)), mass, problem.bandwidth, shortest)
+    return _halve_lone_edges(_drop_repeats(_refine(problem, kept), problem.bandwidth))
 
 
 def edges_of(found: list[Path]) -> IntArray:
@@ -170,6 +196,9 @@ TOPOLOGIES: dict[str, Callable[[TreeProblem, TreeState, float], Skeleton]] = {
     "forest": _tree,  # whose pieces were apart from the start
 }
 """Shapes by name."""
+
+NO_FORKS = ("path", "ring")
+"""Shapes whose ends are given, so that rows drawn anew can tell of none."""
 
 
 # --------------------------------------------------------------------------------------------------- plumbing

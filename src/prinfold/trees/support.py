@@ -1,8 +1,13 @@
-"""Support of the branches of a tree: how often they are found again in trees of rows drawn anew."""
+"""Support of the branches of a tree: how often they are found again in trees of rows drawn anew.
+
+One fit can miss a branch that most trees of rows drawn anew have. Their shapes are then better than its own: see
+:func:`common_tree`.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -21,6 +26,13 @@ _SURE_LENGTH, _MOST_DRAWS = 2.0, 20
 """Length of a branch, in bandwidths or deviations of the noise, whichever is more, from which on noise alone does not
 grow it; and times that rows are drawn anew where one is shorter."""
 
+_FEWEST_ROWS = 10
+"""Rows of which few may be drawn again and again, and no tree is left: they are not drawn anew for a common tree."""
+
+_FIRST_DRAWS, _FIRST_ALIKE, _COMMON_SHARE = 5, 2, 0.5
+"""Times that rows are drawn anew to see whether trees of them have more ends, how many of these have to be of one shape
+for rows to be drawn further, and share of all draws from which on their shape is taken."""
+
 
 def branch_support(
     model: Any, table: FloatArray, weight: FloatArray, n_samples: int, rng: np.random.Generator
@@ -38,13 +50,10 @@ def branch_support(
 def weak_tips(model: Any, table: FloatArray, weight: FloatArray, least: float, rng: np.random.Generator) -> FloatArray:
     """(t, D) free ends of short branches that trees of rows drawn anew have in less than a share of the draws.
 
-    Rows are drawn until it is clear of each whether it reaches that share. They are numbered by their distance from the
-    mean, so that the same rows are drawn wherever the axes point.
+    Rows are drawn until it is clear of each whether it reaches that share.
     """
     graph = model.graph_
-    from_mean = np.square(table - np.average(table, axis=0, weights=weight)).sum(axis=1)
-    order = np.argsort(from_mean, kind="stable")
-    table, weight = table[order], weight[order]
+    table, weight = _in_order(table, weight)
     closed = graph.ends[:, 0] < 0
     free = np.zeros(graph.ends.shape, dtype=bool)
     free[~closed] = graph.degrees[graph.ends[~closed]] == 1
@@ -57,6 +66,40 @@ def weak_tips(model: Any, table: FloatArray, weight: FloatArray, least: float, r
         found += found_again(graph, _tree_again(model, table, drawn).graph_, model.bandwidth_)
     weak = doubtful & (found < wanted)
     return np.asarray(graph.places[graph.ends[weak][free[weak]]])
+
+
+def common_tree(model: Any, table: FloatArray, weight: FloatArray, rng: np.random.Generator) -> RidgeGraph | None:
+    """The tree in the middle of those of rows drawn anew, where half of them have one shape, with more ends than ours.
+
+    A shape is the number of ends and that of forks. In the middle is the tree whose branches the others of its shape
+    have most often. None where there is no such shape.
+    """
+    if len(table) < _FEWEST_ROWS:
+        return None
+    table, weight = _in_order(table, weight)
+    own, found = ends_and_forks(model.graph_), list[RidgeGraph]()
+    common: tuple[int, int] = own
+    for n, drawn in enumerate(draw_weights(weight, _MOST_DRAWS, rng), 1):
+        found.append(_tree_again(model, table, drawn).graph_)
+        richer = Counter(shape for shape in map(ends_and_forks, found) if shape[0] > own[0])
+        common, count = richer.most_common(1)[0] if richer else (own, 0)
+        if (n == _FIRST_DRAWS and count < _FIRST_ALIKE) or count + _MOST_DRAWS - n < _COMMON_SHARE * _MOST_DRAWS:
+            return None
+    alike = [graph for graph in found if ends_and_forks(graph) == common]
+    agreement = [sum(found_again(one, other, model.bandwidth_).min() for other in alike) for one in alike]
+    return alike[int(np.argmax(agreement))]
+
+
+def ends_and_forks(graph: RidgeGraph) -> tuple[int, int]:
+    """How many places of a graph are free ends, and how many are forks."""
+    return int((graph.degrees == 1).sum()), int((graph.degrees > 2).sum())
+
+
+def _in_order(table: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rows by their distance from the mean, so that the same are drawn wherever the axes point."""
+    from_mean = np.square(table - np.average(table, axis=0, weights=weight)).sum(axis=1)
+    order = np.argsort(from_mean, kind="stable")
+    return table[order], weight[order]
 
 
 def _tree_again(model: Any, table: FloatArray, weight: FloatArray) -> Any:

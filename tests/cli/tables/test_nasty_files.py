@@ -1,4 +1,4 @@
-"""Thirty files as people have them: each is read as it is meant, or refused in words that say what to do."""
+"""Forty files as people have them: each is read as it is meant, or refused in words that say what to do."""
 
 from __future__ import annotations
 
@@ -58,6 +58,15 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
     "rows named as R does": ("a.csv", b'"x","y"\n"a",1,2\n"b",3,4\n', {"row name": ["a", "b"], "x": [1, 3]}),
     "names that come twice": ("a.csv", b"x,x\n1,2\n3,4\n", {"x": [1, 3], "x (2)": [2, 4]}),
     "no names": ("a.csv", b"1,2\n3,4\n", {"column 1": [1, 3]}),
+    "what an instrument writes first": (
+        "a.csv",
+        b"Spectrometer XY-2000\nDate,2024-01-01\n\nx,y,z\n1,2,a\n3,4,b\n",
+        {"x": [1, 3], "y": [2, 4]},
+    ),
+    "units below the names": ("a.csv", b"x,place,y\nmm,,kg\n1,a,2\n3,b,4\n5,c,6\n", {"x": [1, 3, 5], "y": [2, 4, 6]}),
+    "both": ("a.csv", b"Run 7\nx;y\n[mm];[s]\n1,5;2\n3;4,5\n5;6\n", {"x": [1.5, 3, 5], "y": [2, 4.5, 6]}),
+    "a first row with gaps": ("a.csv", b"x,place\nNA,a\n1,b\n2,c\n3,d\n", {"x": [NAN, 1, 2, 3]}),
+    "text alone": ("a.csv", b"place,kind\na,b\nc,d\ne,f\n", {"place": ["a", "c", "e"]}),
     "compressed": ("a.csv.gz", gzip.compress(b"x,y\n1,2\n3,4\n"), {"x": [1, 3]}),
 }
 
@@ -72,6 +81,7 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "UTF-32, high byte first": ("a.csv", "x,y\n1,2\n".encode("utf-32-be"), "seems to be text in UTF-32 .* as UTF-8"),
     "half a gzip": ("a.csv.gz", gzip.compress(b"x,y\n" * 999)[:30], "damaged, cut short, or of another kind"),
     "a workbook that is none": ("a.xlsx", b"PK\3\4 not really", "no workbook, or it is damaged"),
+    "a web page": ("a.csv", b"<!DOCTYPE html>\n<html><body>404</body></html>\n", "is a web page"),
     "an archive": ("a.zip", b"PK\3\4", "an archive; unpack it first"),
     "a pickle": ("a.pkl", b"\x80\4.", "may run code when it is read"),
 }
@@ -95,6 +105,29 @@ def test_files_that_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / file).write_bytes(content)
     with pytest.raises(InvalidDataError, match=words):
         read_table(tmp_path / file)
+
+
+def test_lines_that_are_left_out_are_noted_and_rows_keep_their_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = b"Run 7\n\nx,y\nmm,s\n1,2\n3,4\n5,6\n"
+    notes = ("1 line above the table was left out", "line 4 holds units, such as 'mm', and was left out")
+    (tmp_path / "a.csv").write_bytes(text)
+    table = read_table(tmp_path / "a.csv")
+    assert table.notes == notes
+    monkeypatch.setattr("prinfold.cli.tables.delimited._ARROW_FROM_BYTES", 0)
+    by_arrow = read_table(tmp_path / "a.csv")
+    assert by_arrow.notes == notes
+    np.testing.assert_array_equal(by_arrow.columns["y"], table.columns["y"])
+    (tmp_path / "b.csv").write_bytes(text + b"7,8,9\n")
+    with pytest.raises(InvalidDataError, match=r"line 8 of .* has 3 cells"):
+        read_table(tmp_path / "b.csv")
+
+
+def test_a_word_in_the_first_row_is_no_unit_where_numbers_stand_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"x,y\n?!,2\n" + b"1,2\n3,4\n" * 20)
+    with pytest.raises(InvalidDataError, match=r"holds numbers, but '\?!' in line 2"):
+        choose_columns(read_table(tmp_path / "a.csv"), [], [], [])
 
 
 def test_decimal_commas_are_noted_once(tmp_path: Path) -> None:
@@ -173,6 +206,19 @@ def test_a_sheet_of_a_workbook(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidDataError, match="has no sheet 'Other'; --array takes Sheet, Data"):
         read_table(tmp_path / "book.xlsx", Reading(array="Other"))
+
+
+def test_a_sheet_of_notes_is_passed_over(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["Measured in 2024", "by Ann"])
+    sheet = book.create_sheet("Data")
+    for row in (["x", "y"], [0, 1.5], [0, 2.5]):
+        sheet.append(row)
+    book.save(tmp_path / "book.xlsx")
+    table = read_table(tmp_path / "book.xlsx")
+    np.testing.assert_array_equal(table.columns["y"], [1.5, 2.5])
+    assert table.notes == ("the table is sheet 'Data'; --array takes Sheet instead",)
 
 
 def test_a_large_text_file_is_turned_into_an_arrow_file_and_drawn_from(

@@ -17,7 +17,7 @@ from tools import house
 from prinfold import GTM, LowRankNoise, StudentNoise, datasets
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm.noise.per_cell import CellNoise
-from prinfold.gtm.noise.protocol import AnyNoise, Capabilities, Parameters, in_words
+from prinfold.gtm.noise.protocol import AnyNoise, Capabilities, Parameters, Statistics, in_words
 from prinfold.gtm.noise.recipes import NOISES, spread_of_model
 from prinfold.gtm.sequence.estimator import GTMSequence
 
@@ -223,3 +223,14 @@ def test_what_a_noise_cannot_do_is_refused_in_its_words(monkeypatch):
     gaps = np.where(np.arange(3) == 1, np.nan, X)
     with pytest.raises(InvalidParameterError, match=r"cells without company cannot tell what is missing; use noise="):
         toy.impute(gaps)
+
+
+def test_sums_are_added_in_the_memory_of_the_first():
+    rng = np.random.default_rng(0)
+    one, other = (Statistics(rng.random(4), rng.normal(size=(4, 3)), *rng.random(3)) for _ in range(2))
+    wanted, mass, moment = one + other, one.mass, one.moment
+    one += other
+    for name, value in vars(wanted).items():
+        np.testing.assert_array_equal(getattr(one, name), value)
+    assert one.mass is mass
+    assert one.moment is moment

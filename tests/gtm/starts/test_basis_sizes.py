@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.datasets import make_s_curve
+from scipy.stats import spearmanr
+from sklearn.datasets import make_s_curve, make_swiss_roll
 
 from prinfold import GTM, PPS, MixedGTM, datasets
 from prinfold.base.starting_points import EmbeddedRows
 from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.gtm.fitting import assemble
-from prinfold.gtm.starts import basis_sizes
-from prinfold.gtm.starts.basis_sizes import Unroller, left_out_error
+from prinfold.gtm.starts import placements
+from prinfold.gtm.starts.placements import Unroller, left_out_error
 from prinfold.latent import grid
 from prinfold.rows.rows import as_rows
 
@@ -41,7 +42,7 @@ def test_the_error_is_that_of_rows_left_out_one_by_one() -> None:
     wanted = 0.0
     for i in range(30):
         others = np.arange(30) != i
-        gram = (share[others, None] * Phi[others]).T @ Phi[others] + basis_sizes._RIDGE * np.eye(Phi.shape[1])
+        gram = (share[others, None] * Phi[others]).T @ Phi[others] + placements._RIDGE * np.eye(Phi.shape[1])
         weights = np.linalg.solve(gram, (share[others, None] * Phi[others]).T @ placed.rows[others])
         wanted += share[i] * np.square(placed.rows[i] - Phi[i] @ weights).sum()
     assert left_out_error(basis.bind(latent), placed) == pytest.approx(wanted, rel=1e-9)
@@ -81,8 +82,8 @@ def test_neither_the_order_of_rows_nor_where_they_stand_decides() -> None:
 
 def test_rows_are_unrolled_once_for_both_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = sheet(300, 0.05, 0)
-    asked, unroll = [], basis_sizes.unrolled_placements
-    monkeypatch.setattr(basis_sizes, "unrolled_placements", lambda *given: asked.append(given) or unroll(*given))
+    asked, unroll = [], placements.unrolled_placements
+    monkeypatch.setattr(placements, "unrolled_placements", lambda *given: asked.append(given) or unroll(*given))
     GTM().fit(X)
     assert len(asked) == 1
     keep = Unroller()
@@ -93,3 +94,24 @@ def test_rows_are_unrolled_once_for_both_questions(monkeypatch: pytest.MonkeyPat
     other = keep(grid(5, 5), fewer, 600)
     assert_array_equal(other.unrolled[0].rows, np.unique(X[:200], axis=0))
     assert keep.last is other
+
+
+def test_a_roll_whose_graphs_have_short_cuts_is_laid_out_by_others() -> None:
+    X, t = make_swiss_roll(300, noise=0.3, random_state=3)
+    places = placements.Placements(grid(20, 20), as_rows(X), 600)
+    where = dict(zip(map(tuple, X), t, strict=True))
+    true = [where[tuple(row)] for row in places.rows[0]]
+
+    def rank_correlation(some: list[EmbeddedRows]) -> float:
+        best = min(some, key=lambda each: left_out_error(GaussianBasis((8, 8)).bind(places.latent), each))
+        return max(abs(spearmanr(z, true).statistic) for z in best.latent.T)
+
+    usual = placements.unrolled_placements(places.latent, *places.rows)
+    assert rank_correlation(usual) < 0.9
+    assert rank_correlation(places.unrolled) > 0.98
+
+
+def test_graphs_against_short_cuts_are_for_few_rows_of_rolls_alone() -> None:
+    roll = make_swiss_roll(700, noise=0.3, random_state=0)[0]
+    for X in (cap(300, 0.1, 0), datasets.make_pipe_flow(300, rng=0).X, roll):
+        assert len(placements.Placements(grid(20, 20), as_rows(X), 600).unrolled) == 2

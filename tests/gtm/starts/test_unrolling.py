@@ -342,3 +342,30 @@ def test_more_nodes_along_one_axis_do_not_make_posteriors_far_from_their_modes(t
     assert grid(15 * times, 15).widest_spacing == grid(15, 15).widest_spacing == grid(15, 15).spacing
     assert grid(15, 15).widest_spacing > grid(15 * times, 15).spacing
     assert Sphere(60).widest_spacing == Sphere(60).spacing  # no axes to differ
+
+
+def test_neighbors_along_planes_agree_with_their_slow_twin() -> None:
+    X = datasets.make_swiss_roll(80, 0.3, rng=0).X
+    found, far = unrolling.neighbors_along(X, 5, 2)
+    near = [np.argsort(cdist(X[i : i + 1], X)[0], kind="stable")[1:21] for i in range(80)]
+    for _ in range(2):
+        planes = [np.linalg.svd(X[[i, *near[i][:10]]] - X[[i, *near[i][:10]]].mean(axis=0))[2][2] for i in range(80)]
+        ranked = []
+        for i in range(80):
+            link = X[near[i]] - X[i]
+            across = np.maximum(
+                (link @ planes[i]) ** 2, [(u @ planes[j]) ** 2 for u, j in zip(link, near[i], strict=True)]
+            )
+            length = np.sqrt(np.square(link).sum(axis=1) + across)
+            ranked.append((near[i][np.argsort(length)], np.sort(length)))
+        near = [each for each, _ in ranked]
+    assert_array_equal(found, [each[:5] for each in near])
+    assert_allclose(far, [length[:5] for _, length in ranked], rtol=1e-9)
+
+
+def test_neighbors_along_the_planes_of_flat_rows_are_the_nearest() -> None:
+    flat = np.random.default_rng(0).uniform(-1, 1, (60, 2)) @ np.random.default_rng(1).standard_normal((2, 4))
+    near, far = unrolling.neighbors(flat, 4)
+    along = unrolling.neighbors_along(flat, 4, 2)
+    assert_array_equal(along[0], near)
+    assert_allclose(along[1], far, rtol=1e-9)

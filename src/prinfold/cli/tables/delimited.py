@@ -24,6 +24,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.cli.tables.arrow_text import PlainText, has_arrow
 from prinfold.cli.tables.encodings import WESTERN, encoding_of, may_be_utf32, older_encoding
+from prinfold.cli.tables.headings import heading_of
 from prinfold.cli.tables.number_formats import (
     COMMA,
     POINT,
@@ -59,7 +60,10 @@ _ARROW_FROM_BYTES = 2_000_000
 
 @dataclass(frozen=True)
 class TextLayout:
-    """Layout of a text file: ``skip`` lines first, then one of names where there is a ``header``, then rows."""
+    """Layout of a text file: ``skip`` lines first, then one of names where there is a ``header``, then rows.
+
+    ``notes`` are on lines that were skipped.
+    """
 
     encoding: str
     separator: str
@@ -67,6 +71,7 @@ class TextLayout:
     header: bool
     names: tuple[str, ...] | None
     width: int
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -231,7 +236,17 @@ def _layout(
     skip, lines, comment = _without_comments(text)
     if not lines:
         raise InvalidDataError(f"{path} is empty: there is no row in it")
+    if lines[0].lstrip().lower().startswith(("<!doctype html", "<html")):
+        raise InvalidDataError(
+            f"{path} is a web page, perhaps one that says why a download failed; open it in a browser, and save the "
+            "table as CSV"
+        )
     separator = separator or _likely_separator(path, lines, missing)
+    heading = heading_of(lines, separator, missing) if header is None and separator != _BLANKS else None
+    if heading is not None:
+        above = _header(heading.names, len(heading.names))
+        skip, notes = skip + heading.lines, tuple(heading.notes)
+        return TextLayout(encoding, separator, skip, False, above, len(heading.names), notes)
     rows = [cells for cells in cells_of(lines, separator) if not _is_blank(cells)]
     body = Counter(len(cells) for cells in rows[1:] or rows)
     width = body.most_common(1)[0][0]
@@ -343,7 +358,7 @@ def _by_arrow(path: Path, layout: TextLayout, missing: frozenset[str]) -> TextCe
     columns = None if plain is None else plain.columns()
     if plain is None or columns is None or not len(columns[0]):
         return None
-    return _add_notes(TextCells(_names(layout), columns, None), plain.decimal == COMMA)
+    return _add_notes(TextCells(_names(layout), columns, None, list(layout.notes)), plain.decimal == COMMA)
 
 
 def plain_text(path: Path, layout: TextLayout, missing: frozenset[str]) -> PlainText | None:
@@ -372,6 +387,7 @@ class SpooledText:
     n_rows: int
     comma: bool
     named: bool
+    notes: tuple[str, ...] = ()
 
 
 def spool_delimited(
@@ -394,7 +410,7 @@ def spool_delimited(
             rmtree(target.parent, ignore_errors=True)
     if not n_rows:
         return None
-    found = SpooledText(target, n_rows, plain.decimal == COMMA, layout.names is not None)
+    found = SpooledText(target, n_rows, plain.decimal == COMMA, layout.names is not None, layout.notes)
     finalize(found, rmtree, target.parent, ignore_errors=True)
     return found
 
@@ -422,7 +438,12 @@ def _read_source(
     if not len(lines):
         raise InvalidDataError(f"{path} has names of columns, but no row below them")
     found = TextCells(
-        _names(source.layout), [np.concatenate(parts) for parts in columns], lines, doubtful=unclear, whole=source.whole
+        _names(source.layout),
+        [np.concatenate(parts) for parts in columns],
+        lines,
+        notes=list(source.layout.notes),
+        doubtful=unclear,
+        whole=source.whole,
     )
     return _add_notes(found, any(each.comma for each in seen))
 
@@ -560,6 +581,6 @@ def _refuse_open_quote(path: Path, layout: TextLayout, last: Sequence[str]) -> N
 def _ragged_line_error(path: Path, number: int, found: int, layout: TextLayout) -> str:
     separator = _SEPARATORS.get(layout.separator, "blanks" if layout.separator == _BLANKS else repr(layout.separator))
     return (
-        f"line {number} of {path} has {found} cells, but other lines have {layout.width} (cells being separated by "
-        f"{separator}); correct the line, or say what separates cells with --separator"
+        f"line {number} of {path} has {found} cell{'s' * (found != 1)}, but other lines have {layout.width} (cells "
+        f"being separated by {separator}); correct the line, or say what separates cells with --separator"
     )

@@ -216,7 +216,7 @@ def _spooled(path: Path, reading: Reading, draw: Draw) -> FileTable | None:
     some = _table_of_arrow(path, draw_arrow(found.path, found.n_rows, draw))
     if _holds_marked_numbers(some, reading):
         return None  # as numbers they are read by our own reader alone
-    notes = (*layout_notes(named=found.named, commas=found.comma), *some.notes)
+    notes = (*found.notes, *layout_notes(named=found.named, commas=found.comma), *some.notes)
     whole = found.n_rows if found.n_rows > len(some) else None
     return replace(some, notes=notes, named=found.named, whole=whole, spooled=found)
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from prinfold.cli.tables.number_formats import number_of
 from prinfold.exceptions import InvalidDataError, import_optional, join_names
 
 
 def read_sheet(path: Path, name: str | None) -> tuple[list[list[str]], list[str]]:
     """Cells of a sheet as text, all rows equally wide, and notes on which sheet it is.
 
-    Without a name it is the first sheet that holds anything. Empty rows and columns about the table are left out.
+    Without a name it is the first sheet with rows of numbers, or else the first that holds anything. Empty rows and
+    columns about the table are left out.
     """
     calamine = import_optional("python_calamine", "cli", f"reading {path.name}", "save the sheet as CSV")
     try:
@@ -29,9 +34,21 @@ def read_sheet(path: Path, name: str | None) -> tuple[list[list[str]], list[str]
     filled = [each for each in tables if tables[each]]
     if not filled:
         raise InvalidDataError(f"{path} is empty: there is no row in it")
-    others = [each for each in known if each != filled[0]]
-    notes = [f"the table is sheet {filled[0]!r}; --array takes {join_names(others)} instead"] if others else []
-    return tables[filled[0]], [] if name is not None else notes
+    chosen = next((each for each in filled if _has_numbers(tables[each])), filled[0])
+    others = [each for each in known if each != chosen]
+    notes = [f"the table is sheet {chosen!r}; --array takes {join_names(others)} instead"] if others else []
+    return tables[chosen], [] if name is not None else notes
+
+
+def _has_numbers(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether at least two rows hold a number, as those of a sheet of notes seldom do."""
+    found = (row for row in rows if any(_is_number(cell) for cell in row))
+    return len(list(islice(found, 2))) == 2
+
+
+def _is_number(cell: str) -> bool:
+    found = number_of(cell)
+    return found is not None and bool(np.isfinite(found))
 
 
 def _cells(sheet: Any) -> list[list[str]]:

@@ -164,10 +164,11 @@ def _paired_products(rows: FloatArray, points: FloatArray, row: IntArray, cell: 
 
 
 class SweptNodes(NamedTuple):
-    """Arrays that sweeps read and add to, node by node: ``loading`` (K, D + 2) and ``products`` Rᵀ[−½‖t‖², T, 1]."""
+    """Arrays that sweeps read and add to, node by node: ``loading`` (K, D + 2), ``moment`` RᵀT and ``mass`` (K,)."""
 
     loading: FloatArray
-    products: FloatArray
+    moment: FloatArray
+    mass: FloatArray
 
 
 @dataclass
@@ -220,7 +221,8 @@ class IsotropicSums:
 
     def _swept_nodes(self) -> SweptNodes:
         if self.swept is None:
-            self.swept = SweptNodes(self.nodes.by_node(), np.zeros(self.nodes.loading.T.shape))
+            shape = self.nodes.centers.shape
+            self.swept = SweptNodes(self.nodes.by_node(), np.zeros(shape), np.zeros(shape[0]))
         return self.swept
 
     def add_groups(self, loaded: FloatArray, weight: FloatArray | None, groups: Groups) -> None:
@@ -238,12 +240,15 @@ class IsotropicSums:
         self.total += float(ones.sum())
 
     def statistics(self) -> Statistics:
-        n_nodes, n_columns = self.nodes.centers.shape
-        sums = np.zeros((n_nodes, n_columns + 1)) if self.swept is None else self.swept.products[:, 1:]
-        if self.products is not None:
-            sums = sums + self.products.T
-        mass, moment = sums[:, -1].copy(), np.ascontiguousarray(sums[:, :-1])
-        return Statistics(mass, moment, self.square, self.log_likelihood, self.total)
+        """What was added up; compiled sums are handed over as they are, so that nothing is to be added afterwards."""
+        own = self.square, self.log_likelihood, self.total
+        if self.products is None:
+            _, moment, mass = self._swept_nodes()
+            return Statistics(mass, moment, *own)
+        mass, moment = self.products[-1], self.products[:-1].T
+        if self.swept is not None:
+            mass, moment = mass + self.swept.mass, moment + self.swept.moment
+        return Statistics(mass.copy(), np.ascontiguousarray(moment), *own)
 
 
 def _exponential(dtype: Any) -> Exponential:
@@ -261,6 +266,10 @@ def _load_compiled(rows: Rows, chosen: IntArray) -> FloatArray:
 
 def _column_precisions(nodes: IsotropicNodes) -> FloatArray:
     return np.full(nodes.centers.shape[1], nodes.precision)
+
+
+def _in_frame(parameters: Parameters, frame: FloatArray) -> Parameters:
+    return replace(parameters, weights=parameters.weights @ frame)
 
 
 def _statistics(sums: WholeRowSums) -> Statistics:
@@ -296,6 +305,7 @@ class IsotropicNoise:
             pairs=IsotropicNodes.pairs,
             cells=IndependentCells(),
             without_floor=self._without_floor,
+            in_frame=_in_frame,
         )
 
     def _without_floor(self) -> IsotropicNoise:

@@ -349,6 +349,9 @@ class Capabilities(Generic[P, B, N, S]):
     """The noise without a smallest variance; several maps can then share it."""
     for_nodes: Callable[[P, IntArray], P] | None = None
     """Parameters for other nodes, each with the noise of the one named: where nodes have a noise of their own."""
+    in_frame: Callable[[P, FloatArray], P] | None = None
+    """Parameters in the coordinates of an orthonormal frame (D, r) in whose span the surface lies: what a row has
+    across the frame is then as likely at every node."""
 
 
 # ------------------------------------------------------------------------------------------------- sums over rows
@@ -419,6 +422,13 @@ class Statistics(RowStatistics):
     square: float
     log_likelihood: float
     total: float
+
+    def __iadd__(self, other: Self) -> Self:
+        """The same as ``+``, in the memory of the first, which is given up."""
+        np.add(self.mass, other.mass, out=self.mass)
+        np.add(self.moment, other.moment, out=self.moment)
+        rest = self.square + other.square, self.log_likelihood + other.log_likelihood, self.total + other.total
+        return type(self)(self.mass, self.moment, *rest)
 
     @property
     def column_counts(self) -> FloatArray:

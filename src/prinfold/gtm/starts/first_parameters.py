@@ -28,8 +28,9 @@ from prinfold.exceptions import Advice, DegenerateWarning, InvalidParameterError
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.starts.basis_sizes import Unroller, enough_functions
+from prinfold.gtm.starts.basis_sizes import enough_functions
 from prinfold.gtm.starts.loop_placements import cycle_placements
+from prinfold.gtm.starts.placements import Unroller
 from prinfold.gtm.starts.trials import Trial, finish_trials, first_half
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.loops import StopReason, run_fixed_point

@@ -8,6 +8,9 @@ neighbours of rows that lie far apart along it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import csr_matrix
@@ -40,20 +43,47 @@ _ROUNDS = 3
 _FEW_COLUMNS = 12
 """Columns up to which a tree finds neighbours faster than all distances do."""
 
+_PLANE_ROWS, _CANDIDATES, _PICKS = 10, 4, 2
+"""Where ways along local planes are preferred: nearest rows that make a plane, candidates for each neighbour that is
+wanted, and how often the nearest are picked anew."""
 
-def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) -> list[EmbeddedRows]:
-    """Latent coordinates of different rows X (n, D), one set for each graph of neighbours."""
-    n_embedded = latent.n_embedded
-    Y = in_few_columns(X)
-    marks = evenly_by_radius(Y, weight, _LANDMARKS_ON_CURVES if latent.dimension == 1 else _LANDMARKS)
-    Y = on_local_planes(Y, latent.dimension)
-    sizes = sorted({min(k, len(Y) - 1) for k in _NEIGHBORS.get(latent.dimension, _NEIGHBORS_BEYOND)})
-    near, far = neighbors(Y, sizes[-1])
-    tree = shortest_tree(Y, near, far)
+
+class Graphs(NamedTuple):
+    """Graphs of so many ``neighbors`` each, of rows moved ``rounds`` times to their local planes.
+
+    ``along`` prefers neighbours that lie along the local planes to those across them.
+    """
+
+    neighbors: tuple[int, ...]
+    rounds: int = _ROUNDS
+    along: bool = False
+
+
+ALONG_PLANES = (Graphs((4, 5, 6), 0, along=True),)
+OTHERS = Graphs((4, 5, 6), 0), Graphs((4, 5, 6), along=True)
+"""Of 300 rows of a swiss roll some of these have no short cut from arm to arm where the usual graphs do. Which of them
+it is changes from table to table."""
+
+
+def unrolled_placements(
+    latent: LatentSpace, X: FloatArray, weight: FloatArray, several: Sequence[Graphs] = ()
+) -> list[EmbeddedRows]:
+    """Latent coordinates of different rows X (n, D), one set for each graph, fewest neighbours first.
+
+    Without graphs by the usual ones of the dimension.
+    """
+    given = in_few_columns(X)
+    marks = evenly_by_radius(given, weight, _LANDMARKS_ON_CURVES if latent.dimension == 1 else _LANDMARKS)
     found = []
-    for k in sizes:
-        ways = shortest_path(_link_rows(near[:, :k], far[:, :k], tree), method="D", indices=marks)
-        found.append(EmbeddedRows(fit_to_domain(latent, scaled_distances(ways, marks, n_embedded)), X, weight))
+    for graphs in several or (Graphs(_NEIGHBORS.get(latent.dimension, _NEIGHBORS_BEYOND)),):
+        Y = on_local_planes(given, latent.dimension, graphs.rounds)
+        sizes = sorted({min(k, len(Y) - 1) for k in graphs.neighbors})
+        near, far = neighbors_along(Y, sizes[-1], latent.dimension) if graphs.along else neighbors(Y, sizes[-1])
+        tree = shortest_tree(Y, near, far)
+        for k in sizes:
+            ways = shortest_path(_link_rows(near[:, :k], far[:, :k], tree), method="D", indices=marks)
+            places = fit_to_domain(latent, scaled_distances(ways, marks, latent.n_embedded))
+            found.append(EmbeddedRows(places, X, weight))
     return found
 
 
@@ -66,12 +96,12 @@ def in_few_columns(X: FloatArray) -> FloatArray:
     return np.asarray(vector * np.sqrt(np.maximum(value, 0.0)))
 
 
-def on_local_planes(X: FloatArray, dimension: int) -> FloatArray:
+def on_local_planes(X: FloatArray, dimension: int, rounds: int = _ROUNDS) -> FloatArray:
     """Rows (n, D) moved to the plane through their neighbours, a few times: noise across a surface is taken off."""
     share = _LOCAL_SHARE if X.shape[1] <= _FEW_COLUMNS else 0.0
     n_near = min(max(_LOCAL_ROWS, 2 * dimension + 2, int(share * len(X))), len(X) - 1)
     n_parts = -(-X.size * (n_near + 1) // _NUMBERS_AT_ONCE)
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         near = np.column_stack([np.arange(len(X)), neighbors(X, n_near)[0]])
         X = np.concatenate([_move_to_planes(X, part, dimension) for part in np.array_split(near, max(n_parts, 1))])
     return X
@@ -110,6 +140,26 @@ def neighbors(X: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
     near = np.argpartition(square, k - 1, axis=1)[:, :k]
     near = np.take_along_axis(near, np.argsort(np.take_along_axis(square, near, axis=1), axis=1), axis=1)
     return near, np.sqrt(np.maximum(np.take_along_axis(square, near, axis=1), 0.0))
+
+
+def neighbors_along(X: FloatArray, k: int, dimension: int) -> tuple[IntArray, FloatArray]:
+    """(n, k) neighbours of each row, and (n, k) how far they are, where what lies across the local planes counts twice.
+
+    Of a row's and its neighbour's plane, both through their nearest rows, the one that says more counts.
+    """
+    near, far = neighbors(X, min(_CANDIDATES * k, len(X) - 1))
+    own = np.arange(len(X))[:, None]
+    for _ in range(_PICKS):
+        gap = X[np.hstack([own, near[:, :_PLANE_ROWS]])]
+        axes = _local_axes(gap - gap.mean(axis=1, keepdims=True), dimension)
+        link = X[near] - X[:, None]
+        square = np.einsum("nkd,nkd->nk", link, link)
+        along = [np.einsum("nqd,nkd->nkq", axes, link), np.einsum("nkqd,nkd->nkq", axes[near], link)]
+        across = square - np.minimum(*(np.square(each).sum(axis=2) for each in along))
+        far = np.sqrt(square + np.maximum(across, 0.0))
+        order = np.argsort(far, axis=1, kind="stable")
+        near, far = (np.take_along_axis(each, order, axis=1) for each in (near, far))
+    return near[:, :k], far[:, :k]
 
 
 def shortest_tree(X: FloatArray, near: IntArray, far: FloatArray) -> csr_matrix:

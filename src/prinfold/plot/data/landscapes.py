@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from prinfold._typing import FloatArray
+from prinfold._typing import BoolArray, FloatArray
 from prinfold.applications.landscape_sums import Responsibilities
 from prinfold.applications.landscapes import (
     ClassLandscape,
@@ -182,12 +182,27 @@ def mix_with_white(rgb: FloatArray, sure: FloatArray) -> FloatArray:
 _EDGE_WIDTH = 0.45
 """Width of the rounding in steps between nodes: so narrow that a single node, drawn or blank, stays what it is."""
 
-_EDGE_STEEPNESS = 4.0
+_EDGE_DECADES = 4.0
+"""Powers of ten of the mass of a node over which the edge of what is drawn moves from one node to the next."""
+
+_EDGE_STEEPNESS = 8.0
 """How fast the colours end between a node that is drawn and one that is blank; 1 would fade all the way."""
 
 
-def between_nodes(image: FloatArray) -> FloatArray:
-    """Colours (9r, 9c, 4) between those of nodes (r, c, 4), which stay; around blank nodes the edge is rounded.
+def edge_of(shown: ShownLandscape, known: BoolArray, target: int) -> FloatArray:
+    """(K,) a field that is above one half where nodes are drawn: the higher, the more rows lie there.
+
+    What is drawn ends between a node and a blank one, nearer to the one that is nearer to the limit.
+    """
+    masses = shown.landscape.mass.reshape(len(known), -1)  # each target may be known of other rows
+    mass = np.maximum(masses[:, min(target, masses.shape[1] - 1)], 1e-300) / max(shown.landscape.min_mass, 1e-300)
+    height = 0.5 + np.log10(mass) / _EDGE_DECADES
+    sure = 0.5 / _EDGE_DECADES
+    return np.where(known, np.clip(height, 0.5 + sure, 1.0), np.clip(height, 0.0, 0.5 - sure))
+
+
+def between_nodes(image: FloatArray, edge: FloatArray) -> FloatArray:
+    """Colours (9r, 9c, 4) between those of nodes (r, c, 4), which stay, as far as ``edge`` (r, c) is above one half.
 
     Colours are interpolated bilinearly, weighted by opacity, so that a blank node lends none.
     """
@@ -196,7 +211,7 @@ def between_nodes(image: FloatArray) -> FloatArray:
     fine = np.einsum("ir,rcd,jc->ijd", up, weighted, across)
     opacity = fine[..., 3:]
     color = np.divide(fine[..., :3], opacity, out=np.ones_like(fine[..., :3]), where=opacity > 0)
-    rounded = np.einsum("ir,rc,jc->ij", _rounding(image.shape[0]), image[..., 3], _rounding(image.shape[1]))
+    rounded = np.einsum("ir,rc,jc->ij", _rounding(image.shape[0]), edge, _rounding(image.shape[1]))
     sharp = np.clip((rounded[..., None] - 0.5) * _EDGE_STEEPNESS + 0.5, 0.0, 1.0)
     return np.concatenate([np.clip(color, 0.0, 1.0), sharp], axis=2)
 

@@ -1,0 +1,101 @@
+"""Where rows of a table lie in latent space before anything is trained: laid out flat, and in the principal plane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from prinfold._typing import FloatArray
+from prinfold.base.starting_points import EmbeddedRows, distinct_rows, fit_to_domain, principal_coordinates
+from prinfold.basis_maps.bases import BoundBasis, GaussianBasis
+from prinfold.gtm.starts.unrolling import ALONG_PLANES, OTHERS, unrolled_placements
+from prinfold.latent import LatentSpace
+from prinfold.rows.rows import Rows
+
+_USUAL = GaussianBasis((5, 5))
+"""The functions that 300 rows of a sheet have, by which graphs are judged."""
+
+_FEWEST_ROWS, _FEW_ROWS = 100, 600
+"""Rows from which, and up to which, more graphs are tried. Of more rows the usual ones mostly lie flat."""
+
+_ROLLED = 0.8
+"""Share of the squared error of places in the principal plane that unrolled ones leave, to be worth more graphs."""
+
+_RIDGE = 1e-6
+"""Regularisation per row: only enough to be well posed."""
+
+
+@dataclass(frozen=True)
+class Placements:
+    """At most so many different rows of a table, and where they lie in a latent space."""
+
+    latent: LatentSpace
+    table: Rows
+    most: int
+
+    @cached_property
+    def rows(self) -> tuple[FloatArray, FloatArray]:
+        """Different rows (m, D), sorted, and their weights (m,)."""
+        return distinct_rows(self.table, np.random.default_rng(0), self.most)
+
+    @cached_property
+    def unrolled(self) -> list[EmbeddedRows]:
+        """Places by distances along the data, one set for each graph of neighbours; more graphs for short cuts.
+
+        More neighbours make smoother distances, and places from which rows are better predicted, on sheets that no link
+        cuts short. Where it is the other way round few rows are tried with neighbours along their local planes, and if
+        that pays with others.
+        """
+        found = unrolled_placements(self.latent, *self.rows)
+        few = len(self.rows[0]) >= _FEWEST_ROWS and self.table.n_rows <= _FEW_ROWS
+        if not few or not is_open_rectangle(self.latent) or self.table.n_columns <= self.latent.dimension:
+            return found
+        fewer, more = (self._error(each) for each in found)
+        if fewer < more:
+            found += unrolled_placements(self.latent, *self.rows, ALONG_PLANES)
+            if min(map(self._error, found)) < _ROLLED * self._error(self.flat):
+                found += unrolled_placements(self.latent, *self.rows, OTHERS)
+        return found
+
+    def _error(self, placed: EmbeddedRows) -> float:
+        """Mean squared error of rows left out, with as many functions as 300 rows of a sheet have."""
+        return left_out_error(_USUAL.bind(self.latent), placed)
+
+    @cached_property
+    def flat(self) -> EmbeddedRows:
+        """Places in the principal plane."""
+        plane = principal_coordinates(*self.rows, self.latent.n_embedded)
+        return EmbeddedRows(fit_to_domain(self.latent, plane), *self.rows)
+
+
+@dataclass
+class Unroller:
+    """Placements of rows; the last are kept, for whoever asks for the same again."""
+
+    last: Placements | None = None
+
+    def __call__(self, latent: LatentSpace, rows: Rows, most: int) -> Placements:
+        """Where at most so many of the rows lie."""
+        last = self.last
+        if last is None or (last.latent, last.most) != (latent, most) or last.table is not rows:
+            last = self.last = Placements(latent, rows, most)
+        return last
+
+
+def is_open_rectangle(latent: LatentSpace) -> bool:
+    """Whether a latent space is a grid of two axes, neither of which is closed."""
+    grid = latent.node_grid
+    return grid is not None and len(latent.axes) == 2 and not any(grid.periodic)
+
+
+def left_out_error(basis: BoundBasis, placed: EmbeddedRows) -> float:
+    """Mean squared error of rows that a ridge regression of the others on their places predicts."""
+    Phi, weight = basis.features(placed.latent), placed.weight / placed.weight.sum()
+    weighted = weight[:, None] * Phi
+    factor = cho_factor(weighted.T @ Phi + _RIDGE * np.eye(Phi.shape[1]))
+    residual = placed.rows - Phi @ cho_solve(factor, weighted.T @ placed.rows)
+    leverage = np.einsum("nm,mn->n", Phi, cho_solve(factor, weighted.T))
+    return float(weight @ np.square(residual / np.maximum(1.0 - leverage, 0.01)[:, None]).sum(axis=1))
