@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from prinfold.gtm import _e_step_jit as sweeps
 from prinfold.gtm import _node_bounds_jit as ball_bounds
 from prinfold.gtm.noise.isotropic import IsotropicNoise
-from prinfold.gtm.softmax import _SPAN, sound_sums
+from prinfold.gtm.softmax import _EXPONENT_LIMIT, sound_sums
 from prinfold.rows.rows import as_rows
 
 
@@ -110,7 +110,7 @@ def test_exponents_are_held_within_the_span_that_sums_are_judged_by():
         groups = np.array([0, 1]), np.array([0, 1]), np.array([0, 2])
         # With every sum judged sound, what was held at the end of the span shows.
         sweeps.sweep(loaded, np.ones(1), *groups, 1.0, (0.0, np.inf), loading, *sums, log_sum)
-        assert log_sum[0] == pytest.approx(np.log(2) - _SPAN[np.dtype(dtype)])
+        assert log_sum[0] == pytest.approx(np.log(2) - _EXPONENT_LIMIT[np.dtype(dtype)])
 
 
 def test_small_fits_never_load_the_compiler():

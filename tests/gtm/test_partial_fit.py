@@ -273,7 +273,7 @@ def test_what_is_no_table_changes_nothing():
 
 
 def test_the_history_of_a_long_stream_is_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr("prinfold.gtm.partial_fit._HISTORY", 4)
+    monkeypatch.setattr("prinfold.gtm.partial_fit._MOST_HISTORY_ENTRIES", 4)
     model = stream(X, 100)
     assert model.n_iter_ == 15
     assert {len(each) for each in model.history_.values()} == {4}

@@ -25,7 +25,7 @@ from prinfold.loops import (
     progress_for,
     while_working,
 )
-from prinfold.rows.passes import passes_heard_by
+from prinfold.rows.pass_progress import report_passes_to
 from prinfold.validation.failures import name_failures
 
 DATA = np.random.default_rng(0).normal(size=(30, 3))
@@ -383,7 +383,7 @@ def test_times_are_said_in_the_unit_that_suits_them(seconds, words):
 def test_blocks_tell_how_far_a_pass_has_come(make, known):
     heard = []
     blocks = Blocks(make(np.zeros((90, 2))), rows=30)
-    with passes_heard_by(lambda n_read, total: heard.append((n_read, total))):
+    with report_passes_to(lambda n_read, total: heard.append((n_read, total))):
         for _ in range(2):
             assert len(list(blocks)) == 3
     assert heard[0] == (0, known)
@@ -398,6 +398,6 @@ def test_parquet_files_know_how_many_rows_they_have(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pa.table({"a": np.zeros(70), "b": np.ones(70)}), tmp_path / "x.parquet")
     heard = []
-    with passes_heard_by(lambda n_read, total: heard.append((n_read, total))):
+    with report_passes_to(lambda n_read, total: heard.append((n_read, total))):
         list(Blocks(str(tmp_path / "x.parquet"), rows=50))
     assert heard[0] == (0, 70)

@@ -21,7 +21,7 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers
 from prinfold.rows.blocks import Blocks
 from prinfold.validation.dask_verbs import is_dask
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import (

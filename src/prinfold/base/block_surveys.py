@@ -20,7 +20,7 @@ def refuse_blocks(estimator: Any, X: Any) -> None:
 
 
 def refuse_beside(sample_weight: Any) -> None:
-    """Refuse weights of rows that are never all there."""
+    """Raise an error for an array of weights beside Blocks, whose rows are never all in memory."""
     if sample_weight is not None:
         raise UnsupportedInputError(
             "sample_weight does not go with Blocks, whose rows are never all there; name the column that holds the "

@@ -39,7 +39,7 @@ except ImportError:  # scikit-learn before 1.9
 
 
 def fit_method(method: F) -> F:
-    """A method that fits: callbacks hear of it, and BLAS keeps to one thread from beginning to end.
+    """A ``fit`` method that runs scikit-learn's callbacks, and keeps BLAS to one thread from beginning to end.
 
     Asking for that at every step would show, and a product that is shared out among threads may be rounded in another
     way: a fit is to be the same on any number of them. Of a Dask collection a method that needs all rows at once is
@@ -79,7 +79,7 @@ class CallbackForwarder:
     def __call__(self, iteration: Iteration[Any]) -> bool:
         if self.context is None:
             callbacks = self.estimator._skl_callbacks
-            # Every callback hears of every iteration, whichever of them asks to stop.
+            # Every callback is called at every iteration, even if an earlier one asks to stop.
             asked = [callback.on_fit_task_end(self.estimator, iteration) for callback in callbacks]
             return any(asked)
         task = self.context.subcontext(task_name="iteration")

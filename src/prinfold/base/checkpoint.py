@@ -58,7 +58,7 @@ class Checkpoint:
     def __repr__(self) -> str:
         return f"Checkpoint({os.fspath(self.path)!r}, every={self.every:g})"
 
-    # scikit-learn asks these of every callback. Training is heard of by its loop, which alone can go on from a file.
+    # scikit-learn requires these methods of every callback. Files are written by the training loop, which can resume.
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Do nothing when ``fit`` begins."""
@@ -126,7 +126,7 @@ def digest_argument(value: Any) -> str:
 
 
 def digest_rows(table: Any) -> str:
-    """A digest of a table, dense or sparse; rows that are read anew each time are told by their first portion."""
+    """A digest of a table, dense or sparse; rows that are read anew each time are identified by their first portion."""
     names = ("data", "indices", "indptr") if sparse.issparse(table) else ()
     parts = [getattr(table, name) for name in names] or [np.asarray(table)]
     found = hashlib.sha256(f"{table.shape} {table.dtype}".encode())

@@ -1,4 +1,4 @@
-"""Fits of methods that need all rows at once to a sample of a Dask collection, and what is lost by that."""
+"""Fits to a sample of a Dask collection, for methods that need all rows at once, and the error of other rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prinfold.exceptions import DegenerateWarning, UnsupportedInputError, warn_c
 from prinfold.rows.dask_partitions import DaskPartitions
 
 _SAMPLE_ROWS = 5000
-"""Rows that are fitted; as many others tell what is lost."""
+"""Rows that are fitted; as many others are used to estimate the error."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _join(first: Any, second: Any) -> Any:
 
 
 def fit_to_sample(estimator: Any, X: Any, fit: Callable[[Any], Any], options: dict[str, Any]) -> Any:
-    """Fit an estimator to rows drawn at random from a Dask collection, and say how far it is from rows it has not seen.
+    """Fit an estimator to rows drawn at random from a Dask collection, and warn with the error of rows not seen.
 
     Rows are drawn where they lie, with the same numbers whatever the workers; a few thousand come here.
     """

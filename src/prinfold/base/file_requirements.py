@@ -15,7 +15,7 @@ TRAINING: Kinds = {
     "stop_reason_": part("StopReason"),
     "history_": mapping_of(sequence_of(any_float, "entries")),
 }
-"""Kinds of what every training leaves behind."""
+"""Kinds of the fitted attributes that every training sets."""
 
 
 def require_parts(requirements: Mapping[str, bool]) -> None:

@@ -1,8 +1,8 @@
-"""The root of a curve or a graph: where its pseudotime begins, from what a person says of it.
+"""The root of a curve or a graph, where its pseudotime begins, from the setting ``root``.
 
-A root is told by the number of a row, a row or several, a mask of rows, or a score that is to grow with time. The first
-four are a position in data space, the last is followed: of all free ends the one is taken from which time and score
-have the highest rank correlation.
+The setting is the number of a row, a row or several, a mask of rows, or a score that is to grow with time. The first
+four are a position in data space; for a score the root is the free end from which time and score have the highest rank
+correlation.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ ROOT: Constraint = (
 """The setting ``root``."""
 
 _REMOTE_FACTOR = 2.0
-"""Distance of a root from the graph, in units of the largest of a row, from which on it is in other units."""
+"""Distance of a root from the graph, over the largest of a row, above which it was probably given in other units."""
 
 _NEAR_SHARE = 0.01
-"""Distance of a root from the graph, as a share of its length, up to which it is near whatever rows say."""
+"""Distance of a root from the graph, as a share of its length, up to which it always counts as near."""
 
 END_SHARE = 1.0 / 3.0
 """Share of the length of a branch within which a root near its free end is that end."""
@@ -48,7 +48,7 @@ Nearest = Callable[[FloatArray], FloatArray]
 
 
 class Root(NamedTuple):
-    """A root as it was told: its ``position`` (D,) in data space, or the ``score`` (n,) that is to grow with time."""
+    """A root as it was given: its ``position`` (D,) in data space, or the ``score`` (n,) that is to grow with time."""
 
     position: FloatArray | None
     score: FloatArray | None
@@ -65,30 +65,30 @@ class RootSuggestion(NamedTuple):
     correlation: FloatArray
 
 
-# -------------------------------------------------------------------------------------------- what is said of a root
+# --------------------------------------------------------------------------------------------- reading the setting
 
 
 def read_root(root: Any, table: FloatArray) -> Root:
     """A root from a row of the ``table`` (n, D) by its number, rows, a mask of rows, or a score of all rows."""
     if isinstance(root, numbers.Integral):
-        return Root(_numbered_row(int(root), table), None)
+        return Root(_row_by_number(int(root), table), None)
     try:
         given = np.asarray(root)
     except ValueError as error:  # rows of unequal length
         raise InvalidDataError(
             f"root must be the number of a row, rows, a mask of rows or a score of each row; got {shown(root)}"
         ) from error
-    if given.shape == (len(table),) != (table.shape[1],) and _is_mark(given):
+    if given.shape == (len(table),) != (table.shape[1],) and _is_mask(given):
         given = given.astype(bool)
     if given.dtype == bool:
         return Root(_middle_of_marked_rows(given, table), None)
     if given.shape == (len(table),) != (table.shape[1],):
         return Root(None, check_score(given, len(table)))
-    return Root(_given_rows(given, table), None)
+    return Root(_middle_of_given_rows(given, table), None)
 
 
-def _is_mark(given: Any) -> bool:
-    """Whether numbers or objects are nought and one, or true and false, alone: a mark of rows and no score of them."""
+def _is_mask(given: Any) -> bool:
+    """Whether all values are 0 and 1, or True and False: a mask of rows, not a score."""
     return all(isinstance(each, bool | int | float | np.generic) and each in (0, 1) for each in given.tolist())
 
 
@@ -112,7 +112,7 @@ def check_score(score: Any, n_rows: int) -> FloatArray:
     return found
 
 
-def _numbered_row(number: int, table: FloatArray) -> FloatArray:
+def _row_by_number(number: int, table: FloatArray) -> FloatArray:
     if number >= len(table):
         raise InvalidDataError(
             f"root must be the number of a row, from 0 to {len(table) - 1} for this table; got {number}"
@@ -135,7 +135,7 @@ def middle_row(rows: FloatArray) -> FloatArray:
     return np.asarray(rows[np.square(rows - rows.mean(axis=0)).sum(axis=1).argmin()])
 
 
-def _given_rows(given: Any, table: FloatArray) -> FloatArray:
+def _middle_of_given_rows(given: Any, table: FloatArray) -> FloatArray:
     n, n_columns = table.shape
     try:
         rows = as_numbers("root", given)
@@ -190,12 +190,13 @@ def _follow_score(
     return found
 
 
-def hand_on_roots(
+def transfer_roots(
     graph: BranchGraph, roots: Projection, score: FloatArray, table: FloatArray, nearest: Nearest
 ) -> FloatArray:
-    """(C, 1) roots of a graph, from those of another fit of the same rows by their nearest points on it.
+    """(C, 1) roots of a graph: the points on it that are nearest to the roots of another fit of the same rows.
 
-    A component that none of them is nearest to begins where time follows a ``score`` (n,) best: that of the other fit.
+    A component without such a point begins where time has the highest correlation with ``score`` (n,), the times in the
+    other fit.
     """
     found = _follow_score(graph, score, nearest(table), table, nearest)
     order = np.argsort(-roots.squared_distance, kind="stable")  # where two lie in one component, the nearer one counts
@@ -284,7 +285,7 @@ def remote_warning(off: float, most: float, length: float, noun: str) -> list[tu
 
 
 def component_warning(rooted: RootedGraph, root: Root) -> list[tuple[str, type[Warning]]]:
-    """A warning about components in which nobody said where time begins."""
+    """A warning about components for which no root was given."""
     C = rooted.graph.n_components
     if C == 1 or root.position is None:
         return []

@@ -28,8 +28,8 @@ _ROWS_TO_SORT, _FEWEST_TO_SORT = 20_000, 1000
 """Numbers, and rows at the most and least, among which rows for a spectral embedding are looked for."""
 
 _NEIGHBORHOOD_SIZES = (5, 8, 12, 17)
-"""Neighbourhood sizes tried: too small and the data fall apart, too large and folds are short-cut; which
-is which depends on the sample."""
+"""Neighbourhood sizes that are tried: if too small, the graph is not connected; if too large, it has short cuts between
+folds. The best size depends on the sample."""
 
 
 class Axes(NamedTuple):
@@ -254,7 +254,7 @@ def _sample_rows(rows: Rows, rng: np.random.Generator) -> Selection:
         return slice(None)
     direction = rng.standard_normal(rows.n_columns)
     mark = np.concatenate([rows.block(part).astype(np.float64) @ direction for part in rows.slices])
-    # Digits far behind the point of a random combination of the columns are as good as random.
+    # The trailing digits of a random combination of the columns serve as random numbers.
     scattered = np.modf(np.abs(mark) * (1e6 / max(float(np.abs(mark).max()), np.finfo(float).tiny)))[0]
     return np.sort(np.argpartition(scattered, most)[:most])
 
@@ -378,8 +378,9 @@ def embed_all(
 def extend(X: FloatArray, Z: FloatArray, new: FloatArray, n_neighbors: int = 12) -> FloatArray:
     """(m, Q) coordinates of new rows from those Z (n, Q) of the rows X: Σ_k a_k z_k over the nearest.
 
-    The weights a add up to 1 and minimise ‖x − Σ a_k x_k‖² + 1e-3 Σ_k ‖x − x_k‖² Σ a², so that what is linear in the
-    data stays nearly so, and a row that is among X gets nearly its own coordinates.
+    This extends a locally linear embedding (Saul & Roweis, 2003). The weights a add up to 1 and minimise ‖x − Σ a_k
+    x_k‖² + 1e-3 Σ_k ‖x − x_k‖² Σ a², so that what is linear in the data stays nearly so, and a row that is among X gets
+    nearly its own coordinates.
     """
     from sklearn.neighbors import NearestNeighbors
 

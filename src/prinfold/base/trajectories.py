@@ -1,11 +1,11 @@
-"""Pseudotime and all that follows from a root, for every estimator whose surface is a curve or a graph of branches.
+"""Pseudotime, branches and lineages from a root, for estimators whose surface is a curve or a graph of branches.
 
 Where along a graph a row x belongs is uncertain: with noise s in each direction across it and places y(z) evenly along
 its length,
 
     p(z | x) ∝ exp(−‖x − y(z)‖² / 2s²).
 
-Standard deviations of times, probabilities of branches and weights of lineages are those of this posterior.
+Standard deviations of times, probabilities of branches and weights of lineages are those of this posterior (ours).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from prinfold.base.roots import (
     choose_roots,
     component_warning,
     default_roots,
-    hand_on_roots,
     read_root,
     remote_warning,
     suggest_roots,
+    transfer_roots,
 )
 from prinfold.exceptions import Advice, DegenerateWarning, Message, StructureWarning, import_optional, warn_caller
 from prinfold.geometry.projection import Projection
@@ -192,7 +192,7 @@ class TrajectoryVerbs:
         drawn = self._bootstrap(table, sample_weight, n_bootstrap, random_state) if n_bootstrap else None
         between = 0.0 if drawn is None else drawn.times.var(axis=0)
         milestones = rooted.milestones
-        _warn_of_rows_without_lineage(rooted, found.latent)
+        _warn_about_rows_without_lineage(rooted, found.latent)
         return Trajectory(
             rooted.times(found.latent),
             np.sqrt(np.square(sums.sd) + between),
@@ -313,7 +313,7 @@ class TrajectoryVerbs:
         return found + component_warning(RootedGraph(graph, roots), told)
 
     def _fit_again(self, table: FloatArray, weight: FloatArray) -> Any:
-        """The same model, fitted to rows with other weights."""
+        """A clone of the model, fitted to rows with other weights."""
         return clone(self).fit(table, sample_weight=weight)
 
     def _bootstrap(self, table: FloatArray, sample_weight: Any, n: int, random_state: RandomState) -> BootstrapTimes:
@@ -338,7 +338,7 @@ class TrajectoryVerbs:
         """(n,) times of rows in another fit ``model`` of them, from the roots of this one."""
         rooted, graph, Z = self.rooted_, model._network(), self._nearest(table).latent
         roots = model._nearest(np.asarray(self._data_points(rooted.roots)))
-        given = hand_on_roots(graph, roots, rooted.times(Z), table, lambda rows: model._nearest(rows).latent)
+        given = transfer_roots(graph, roots, rooted.times(Z), table, lambda rows: model._nearest(rows).latent)
         return times_as_in(rooted, Z, RootedGraph(graph, given), model._nearest(table).latent)
 
     def _warn_without_root(self) -> None:
@@ -348,7 +348,7 @@ class TrajectoryVerbs:
             warn_caller(Message(words, *advice), DegenerateWarning)
 
 
-def _warn_of_rows_without_lineage(rooted: RootedGraph, Z: FloatArray) -> None:
+def _warn_about_rows_without_lineage(rooted: RootedGraph, Z: FloatArray) -> None:
     """Rows at Z (n, 1) on a way round a loop that is not the shortest lie on no lineage."""
     count = int((~rooted.on_lineages(Z).any(axis=1)).sum())
     if count:
@@ -369,7 +369,7 @@ def draw_weights(weight: FloatArray, n_samples: int, rng: np.random.Generator) -
 def times_as_in(rooted: RootedGraph, Z: FloatArray, again: RootedGraph, Z_again: FloatArray) -> FloatArray:
     """(n,) times at ``Z_again`` in a second fit of rows that lie at Z in a first, both (n, 1).
 
-    Times round a closed branch are angles: those of the second fit are told in the direction and the length of the
+    Times round a closed branch are angles: those of the second fit are measured in the direction and the length of the
     first, and within half a turn of its time.
     """
     first, second = rooted.times(Z), again.times(Z_again)

@@ -31,7 +31,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray, IntArray
 from prinfold.curves.smoothers import n_effective
 from prinfold.curves.starts import principal_axes
-from prinfold.loops import NOBODY, Done, Listeners, Outcome, StopReason, run_fixed_point
+from prinfold.loops import NO_LISTENERS, Done, Listeners, Outcome, StopReason, run_fixed_point
 from prinfold.numerics.polylines import nearest_on_polyline
 
 WIDTH, STEP = 0.75, 0.3
@@ -367,7 +367,7 @@ def best_walk(state: WalkState) -> CompletedWalk:
 
 
 def train(
-    walks: Sequence[OrientedWalk], *, max_iter: int, tol: float, listeners: Listeners = NOBODY
+    walks: Sequence[OrientedWalk], *, max_iter: int, tol: float, listeners: Listeners = NO_LISTENERS
 ) -> Outcome[WalkState]:
     """Walk until there are no more rows at either end, or it is round; from several starts where rows are left out.
 

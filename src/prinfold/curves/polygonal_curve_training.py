@@ -33,7 +33,7 @@ from prinfold._typing import FloatArray
 from prinfold.curves.polygonal_penalty import bending, bending_value
 from prinfold.curves.smoothers import n_effective
 from prinfold.curves.starts import principal_axes, principal_line
-from prinfold.loops import NOBODY, Done, Listeners, Outcome, StopReason, run_fixed_point
+from prinfold.loops import NO_LISTENERS, Done, Listeners, Outcome, StopReason, run_fixed_point
 from prinfold.loops.stopping_rules import Measures
 from prinfold.numerics.banded_matrices import BandedMatrix
 from prinfold.numerics.polylines import Feet, nearest_on_polyline, segments_of
@@ -336,7 +336,7 @@ def train(
     *,
     max_iter: int,
     tol: float,
-    listeners: Listeners = NOBODY,
+    listeners: Listeners = NO_LISTENERS,
 ) -> Outcome[PolygonalLineState]:
     """Grow a chain from the vertices ``start`` (m, D): among some of the rows, where there are many, then among all.
 

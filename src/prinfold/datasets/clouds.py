@@ -6,7 +6,7 @@ import numpy as np
 
 from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import Dataset, Rng
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 

@@ -12,7 +12,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.surface import Sampler, TrueSurface, option
 from prinfold.exceptions import InvalidParameterError
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import check_call, instance_of

@@ -12,7 +12,7 @@ from prinfold.datasets.dataset import NOISES, Dataset, Rng
 from prinfold.datasets.surface import TrueSurface, option, positive
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 

@@ -21,7 +21,7 @@ from prinfold.datasets.arguments import check_kinds
 from prinfold.datasets.dataset import Dataset, Rng
 from prinfold.datasets.surface import option
 from prinfold.exceptions import InvalidParameterError
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_call, instance_of, is_number, nothing
 from prinfold.validation.tables import as_numbers

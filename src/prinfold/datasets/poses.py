@@ -21,7 +21,7 @@ from prinfold.datasets.dataset import Dataset, Rng, simulate
 from prinfold.datasets.surface import TrueSurface, option
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import UnitSphere
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 
 

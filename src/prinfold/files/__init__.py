@@ -34,7 +34,7 @@ from prinfold.files.container import digest
 from prinfold.files.kinds import Kinds, check_fields, describe, texts
 from prinfold.files.latent_kinds import LATENT_KINDS
 from prinfold.files.migrations import FORMAT, migrate
-from prinfold.files.steps import INNER, STEP_KINDS, STEPS, revive_step
+from prinfold.files.steps import INNER_ATTRIBUTES, STEP_KINDS, STEPS, revive_step
 from prinfold.latent import Atlas, Branches, Cloud, Hexagons, Lattice, Points, Sphere
 from prinfold.methods import import_all
 from prinfold.numerics.radial_kernels import Gaussian, Power
@@ -45,11 +45,11 @@ _MOST_JSON = 2**26
 _MOST_ARRAYS = 10_000
 _MOST_BYTES = 2**33
 _KINDS = frozenset("fiub")
-_MEASURED = ".history_.seconds"
-"""End of the name of what is another in each run: times stand apart, and the digest leaves them out."""
+_TIMES_SUFFIX = ".history_.seconds"
+"""End of the name of the recorded times, which differ between runs: stored apart, and left out of the digest."""
 
-_MISFITS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
-"""Errors of what is put together from parts that do not fit."""
+_MISFIT_ERRORS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+"""Errors that are raised where an object is built from parts that do not fit together."""
 
 C = TypeVar("C", bound=type)
 _classes: dict[str, Any] = {
@@ -126,7 +126,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         model = _decode(migrate(body, version)["model"], source, "the model")
     except ModelFileError:
         raise
-    except _MISFITS as error:
+    except _MISFIT_ERRORS as error:
         raise CorruptModelFileError(f"{path} does not describe a model: {error}") from error
     if not _is_model(model):
         raise CorruptModelFileError(f"{path} does not describe a model, but a {type(model).__name__}")
@@ -136,9 +136,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def require_sound(model: Any) -> None:
-    """Refuse a fitted model that no file would be read as: whose arrays are of other shapes or kinds than it declares.
+    """Raise an error for a fitted model whose attributes are not of the shapes and types that its class declares.
 
-    Of a model that no file can hold nothing is known.
+    A model that no file can hold is not checked.
     """
     import_all()
     arrays: dict[str, FloatArray] = {}
@@ -148,7 +148,7 @@ def require_sound(model: Any) -> None:
         return
     try:
         _decode(content, _Source(arrays, complete=True), "the model")
-    except _MISFITS as error:
+    except _MISFIT_ERRORS as error:
         raise CorruptModelFileError(str(error)) from error
 
 
@@ -186,7 +186,7 @@ def _encode(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any:
     if isinstance(value, np.ndarray):
         return _encode_array(value, where, arrays)
     if isinstance(value, list):
-        if where.endswith(_MEASURED):
+        if where.endswith(_TIMES_SUFFIX):
             return {"$measured": _encode_array(np.asarray(value, dtype=np.float64), where, arrays)["$array"]}
         return [_encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
     if isinstance(value, tuple):
@@ -218,7 +218,7 @@ def _encode_array(value: FloatArray, where: str, arrays: dict[str, FloatArray]) 
 
 @dataclass(frozen=True)
 class _Recipe:
-    """An estimator among the parameters of another, which clones it: what it may be fitted to is of no account."""
+    """An estimator that is a parameter of another, which fits a clone of it; its fitted attributes are not stored."""
 
     estimator: Any
 
@@ -264,10 +264,10 @@ def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
         if missing:
             raise NotStorableError(f"{where} is not fitted ({missing[0]} is missing); call fit before save")
         fitted = {attribute: getattr(value, attribute) for attribute in value._stored}
-        fitted |= {k: getattr(value, k) for k in _OF_TABLE if hasattr(value, k)}
+        fitted |= {k: getattr(value, k) for k in _TABLE_ATTRIBUTES if hasattr(value, k)}
         return {"init": _arguments(value), "fitted": fitted}
     if name in STEPS and type(value).__module__.startswith("sklearn."):
-        fitted = {k: v for k, v in vars(value).items() if _is_fitted_name(k) or k in INNER.get(name, ())}
+        fitted = {k: v for k, v in vars(value).items() if _is_fitted_name(k) or k in INNER_ATTRIBUTES.get(name, ())}
         if not fitted:
             raise NotStorableError(f"{where} is not fitted; call fit before save")
         return {"init": value.get_params(deep=False), "fitted": fitted}
@@ -283,8 +283,8 @@ def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
     )
 
 
-_OF_TABLE: Kinds = {"n_features_in_": integer(1), "feature_names_in_": texts("n_features_in_")}
-"""What scikit-learn keeps of the training table."""
+_TABLE_ATTRIBUTES: Kinds = {"n_features_in_": integer(1), "feature_names_in_": texts("n_features_in_")}
+"""Attributes that scikit-learn sets from the training table."""
 
 
 def _is_fitted_name(name: str) -> bool:
@@ -296,7 +296,7 @@ def _is_fitted_name(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Source:
-    """The arrays of a file, and whether it must have every field; files of former versions know of fewer."""
+    """The arrays of a file, and whether it must have every field; files of former versions have fewer."""
 
     arrays: Mapping[str, FloatArray]
     complete: bool = True
@@ -331,12 +331,12 @@ def _decode_object(value: dict[str, Any], source: _Source, where: str) -> Any:
     if not source.complete:
         fitted = dict(getattr(cls, "_added", {})) | fitted
     _check_names(name, set(fitted), getattr(cls, "_stored", None))
-    check_fields(where, fitted, {**_OF_TABLE, **getattr(cls, "_stored", STEP_KINDS.get(name, {}))})
+    check_fields(where, fitted, {**_TABLE_ATTRIBUTES, **getattr(cls, "_stored", STEP_KINDS.get(name, {}))})
     return _construct(where, lambda: _set_fitted(cls(**settings), fitted))
 
 
 def _check_complete(where: str, found: Mapping[str, Any], wanted: Sequence[str], source: _Source) -> None:
-    """Refuse an object that lacks a field; what a former version did not know has the value that it had then."""
+    """Raise an error for a missing field, unless the file is of an older format, which knew fewer fields."""
     missing = [each for each in wanted if each not in found]
     if missing and source.complete:
         raise CorruptModelFileError(f"{where}.{missing[0]} is missing in the file; save the model again")
@@ -349,7 +349,7 @@ def _construct(where: str, make: Callable[[], Any]) -> Any:
             return make()
     except ModelFileError as error:
         raise type(error)(f"{where}: {error}") from error
-    except _MISFITS as error:
+    except _MISFIT_ERRORS as error:
         raise CorruptModelFileError(f"{where} in the file does not fit together: {error}") from error
 
 
@@ -372,7 +372,7 @@ def _decode_recipe(value: dict[str, Any], source: _Source, where: str) -> Any:
 def _check_names(name: str, found: set[str], stored: Kinds | None) -> None:
     """A file sets the fitted attributes of a class, all of them, and nothing else."""
     if stored is None:
-        inner = INNER.get(name, ())
+        inner = INNER_ATTRIBUTES.get(name, ())
         wrong = sorted(attribute for attribute in found if not _is_fitted_name(attribute) and attribute not in inner)
         wrong += sorted({"n_features_in_", *STEP_KINDS[name]} - {*inner, *found})
     else:
@@ -443,7 +443,7 @@ def _dump(body: Mapping[str, Any]) -> str:
 
 def _digest(body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
     """The checksum of a model; times are left out, which differ from run to run."""
-    return digest(_dump(body), {name: array for name, array in arrays.items() if not name.endswith(_MEASURED)})
+    return digest(_dump(body), {name: array for name, array in arrays.items() if not name.endswith(_TIMES_SUFFIX)})
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:

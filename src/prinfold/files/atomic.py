@@ -40,10 +40,11 @@ _TEMPORARY_NAME = re.compile(r"\.prinfold-[0-9a-f]{16}(\.\w{1,16})?")
 """Names of temporary files: short, so that there is room for one beside a target of the longest name."""
 
 _YOUNGEST_STALE, _OLDEST_LIVING = 60.0, 86_400.0
-"""Seconds: a younger temporary file is never swept, an older one is swept where locks say nothing."""
+"""Ages in seconds: temporary files younger than the first are kept, and where there are no locks those older than the
+second are deleted."""
 
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
-"""What file systems answer that cannot say when something has reached the disk."""
+"""Error numbers of file systems that cannot flush a file to the disk."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -149,7 +150,7 @@ def readable(text: str) -> str:
 
 @contextmanager
 def encodable(target: str) -> Iterator[None]:
-    """Say in words which character cannot be written, and what it stands in."""
+    """Turn errors of encoding into errors that show the character and the text around it."""
     try:
         yield
     except UnicodeEncodeError as error:
@@ -189,7 +190,7 @@ def _is_special(target: Path) -> bool:
 
 
 def _concerns(error: OSError, target: Path) -> bool:
-    """Whether an error is about the target, and not about some other file, or a reader who has had enough."""
+    """Whether an error concerns the target, and not some other file or a pipe whose reader has gone."""
     if isinstance(error, BrokenPipeError | NotWrittenError):
         return False
     if error.filename is None:
@@ -199,7 +200,7 @@ def _concerns(error: OSError, target: Path) -> bool:
 
 
 def _not_written_error(error: OSError, asked: Path) -> NotWrittenError:
-    """The same error about the file that was asked for."""
+    """An error about the file that was asked for, in place of one about a temporary file."""
     kind = NoPermissionError if isinstance(error, PermissionError) else NotWrittenError
     # numpy says how much was written, and not why.
     words = error.strerror or f"only a part could be written ({error})"

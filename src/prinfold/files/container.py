@@ -22,7 +22,7 @@ def to_container(key: str, body: Mapping[str, Any], arrays: Mapping[str, FloatAr
 
 
 def read_container(key: str, path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
-    """JSON and arrays of a file; a ValueError says what is wrong with any other."""
+    """JSON and arrays of a file; a ValueError for a file of another kind or a damaged one."""
     try:
         with safe_open(path, framework="numpy") as stream:
             metadata = stream.metadata() or {}

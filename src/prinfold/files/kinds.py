@@ -1,8 +1,9 @@
-"""Kinds of what a file holds: each class declares the shapes and types of its fields, and reading holds them to it.
+"""Kinds of values in a file: each class declares the types and shapes of its fields, which are checked on reading.
 
-A kind is a test and the words for it. Shapes are told by numbers and by names: ``numbers("m", "n_features_in_")`` has
-as many rows as every other field of the object with an ``m``, and as many columns as the field ``n_features_in_``
-says; ``"latent_.n_nodes"`` asks a part. Constraints of settings (``prinfold.validation.settings``) are kinds as well.
+A kind is a test and its description in words. Shapes are given by numbers and by names: ``numbers("m",
+"n_features_in_")`` has as many rows as every other field of the object with an ``m``, and as many columns as the field
+``n_features_in_`` says; ``"latent_.n_nodes"`` is an attribute of a part. Constraints of settings
+(``prinfold.validation.settings``) are kinds as well.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ ANY = "*"
 """A size that is left open, and may be another in each array."""
 
 _NO_SIZE = (AttributeError, TypeError, ValueError)
-"""Errors of what is asked for a size and has none."""
+"""Errors that are raised where the size of a value is asked for and it has none."""
 
 _MOST_SHOWN = 60
 
 
 class Sizes:
-    """Sizes that the fields of one object agree on; a name that no field explains is what the first array has."""
+    """Sizes shared by the fields of one object; a name that is no field has the size found in the first array."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields, self._met = fields, dict[str, tuple[int, str]]()
@@ -36,7 +37,7 @@ class Sizes:
         """The field that is being looked at."""
 
     def known(self, size: Size) -> int | None:
-        """A size, or None where no field has told it yet."""
+        """A size, or None where no field has determined it yet."""
         if isinstance(size, int):
             return size
         first, *rest = size.split(".")
@@ -45,11 +46,11 @@ class Sizes:
         return self._met[size][0] if size in self._met else None
 
     def agree(self, shape: tuple[Size, ...], found: tuple[int, ...]) -> bool:
-        """Whether a shape is the one declared, and if so what new names in it stand for."""
+        """Whether a shape is the declared one; the sizes that new names in it stand for are recorded."""
         if len(shape) != len(found) or any(self.known(a) not in (None, b) for a, b in zip(shape, found, strict=True)):
             return False
         new = {a: (b, self.field) for a, b in zip(shape, found, strict=True) if isinstance(a, str) and a != ANY}
-        self._met = new | self._met  # the last line is for a name that stands there twice
+        self._met = new | self._met  # the last line checks a name that occurs twice in the shape
         return all(self.known(a) in (None, b) for a, b in zip(shape, found, strict=True))
 
     def shown(self, size: Size) -> str:
@@ -89,7 +90,7 @@ Kinds: TypeAlias = Mapping[str, AnyKind]
 
 
 def as_kind(kind: AnyKind) -> Kind:
-    """A kind of any sort as one that knows of sizes."""
+    """A kind, or a constraint as a kind that ignores sizes."""
     if isinstance(kind, Kind):
         return kind
     return Kind(lambda value, _: kind.test(value), lambda _: kind.words)
@@ -166,7 +167,7 @@ def sequence_of(kind: AnyKind, size: Size | None = None) -> Kind:
 
 
 def record_of(*kinds: AnyKind) -> Kind:
-    """A tuple with a kind for each of its places."""
+    """A tuple of fixed length, with a kind for each entry."""
     inner = [as_kind(kind) for kind in kinds]
 
     def test(value: Any, sizes: Sizes) -> bool:

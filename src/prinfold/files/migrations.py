@@ -26,7 +26,7 @@ class Renames(NamedTuple):
 
 
 def rename(content: Any, renames: Renames) -> Any:
-    """The JSON of a value with the names of now; what it is given is left as it is."""
+    """A copy of the JSON of a value with the present names."""
     if isinstance(content, list):
         return [rename(each, renames) for each in content]
     if not isinstance(content, dict):
@@ -40,7 +40,7 @@ def rename(content: Any, renames: Renames) -> Any:
 
 
 def _rename_part(items: Any, fields: Mapping[str, str], options: Mapping[str, Mapping[str, str]]) -> Any:
-    """One part of an object, its settings or its fitted attributes; anything else is no matter of names."""
+    """One part of an object, its settings or its fitted attributes, renamed; anything else is returned as it is."""
     if not (isinstance(items, dict) and isinstance(items.get("$dict"), dict)):
         return items
     named = {fields.get(name, name): value for name, value in items["$dict"].items()}

@@ -28,8 +28,8 @@ STEPS: dict[str, Callable[[], type]] = {
 }
 """Name → a function that finds the class, so that nothing is imported before it is needed."""
 
-INNER = {"PowerTransformer": ("_scaler",)}
-"""Fitted attributes of steps that do not look it."""
+INNER_ATTRIBUTES = {"PowerTransformer": ("_scaler",)}
+"""Fitted attributes of steps whose names do not end in an underscore."""
 
 _COLUMN = numbers("n_features_in_")
 _SEEN = number | whole_numbers("n_features_in_") | numbers("n_features_in_")
@@ -73,23 +73,23 @@ STEP_KINDS: dict[str, Kinds] = {
 """Name → the kinds of the fitted attributes that a step needs."""
 
 
-_NEEDS = {
+_REQUIRED_ATTRIBUTES = {
     "StandardScaler": {"with_mean": "mean_", "with_std": "scale_"},
     "RobustScaler": {"with_centering": "center_", "with_scaling": "scale_"},
     "PowerTransformer": {"standardize": "_scaler"},
     "SimpleImputer": {"add_indicator": "indicator_"},
 }
-"""Name → settings of a step and what they need to be there."""
+"""Name → {setting of a step: fitted attribute that it requires where it is switched on}."""
 
 
 def revive_step(step: Any) -> None:
     """Refuse a step whose settings are wrong or lack what they need; add what it needs beyond its fitted attributes."""
     step._validate_params()
-    for setting, attribute in _NEEDS.get(type(step).__name__, {}).items():
+    for setting, attribute in _REQUIRED_ATTRIBUTES.get(type(step).__name__, {}).items():
         if getattr(step, setting) and getattr(step, attribute, None) is None:
             raise CorruptModelFileError(f"{attribute} is missing, which {setting}=True needs")
     if type(step).__name__ == "SimpleImputer":
         if not isinstance(step.missing_values, int | float):
             raise CorruptModelFileError(f"missing_values is {step.missing_values!r}, but must be a number")
-        # It remembers the kind of number that it was fitted to, which is that of what it fills in.
+        # The step also keeps the dtype of its training table, which is that of the values it fills in.
         step._fit_dtype = step._fill_dtype = step.statistics_.dtype

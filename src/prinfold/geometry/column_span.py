@@ -4,8 +4,8 @@ A surface y(z) = φ(z) W with weights W (M, D) lies in the span of their rows. W
 
     ‖x − y(z)‖² = ‖xF − φ(z) WF‖² + ‖x − xFFᵀ‖²,
 
-of which the second part is the same for every z: nearest points are found in r columns instead of D. Rows themselves
-span no more than they are many, and neither does a curve that is made of sums of them.
+of which the second part is the same for every z: nearest points are found in r columns instead of D. n rows span at
+most n dimensions, and so does a curve made of sums of them.
 """
 
 from __future__ import annotations

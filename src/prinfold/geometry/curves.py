@@ -22,7 +22,7 @@ _MOST_LENGTH_ERROR = 1e-4
 """Share of the length of a curve by which its coordinate may differ from the length travelled along it."""
 
 _MOST_SPEED_ERROR = 0.02
-"""By how much the speed along a curve by arc length may differ from one anywhere, as it does in corners."""
+"""Largest difference from 1 of the speed along a curve by arc length; it is largest in corners."""
 
 _MOST_STEPS = 100_000
 """Steps of a curve at first, however small the spacing is beside its length, as in columns that are 1e50 apart."""
@@ -84,8 +84,8 @@ class Cells(NamedTuple):
 def through(points: FloatArray, closed: bool) -> Cells:
     """Cells through points (m, D), at least two and no neighbours equal, with chord length as the parameter.
 
-    The slope at a point is that of the parabola through it and its two neighbours; at an open end that of the last
-    parabola.
+    The slope at a point is that of the parabola through it and its two neighbours (Bessel's slopes; de Boor, 1978); at
+    an open end that of the last parabola.
     """
     chain = np.vstack([points[-1:], points, points[:2]]) if closed else points
     width = np.linalg.norm(np.diff(chain, axis=0), axis=1)

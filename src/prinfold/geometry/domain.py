@@ -1,9 +1,8 @@
 """Latent domains: a box whose axes may be periodic, and the unit sphere.
 
-A domain answers the questions that moving about in it raises: which valid coordinate is nearest
+The operations of a domain are those that moving in it needs: which valid coordinate is nearest
 (``retract``), how far is it from here to there the short way round (``difference``), in which directions
-may one step (``frame``), and what becomes of a descent that pushes against the edge (``restrain``).
-Projection, metrics and latent spaces ask little else.
+may one step (``frame``), and how a descent continues at the boundary (``restrain``).
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
 
-_EDGE = 1e-9
-"""A coordinate so near a bound lies on it."""
+_EDGE_TOLERANCE = 1e-9
+"""Distance from a bound within which a coordinate lies on it."""
 
 
 class Restrained(NamedTuple):
@@ -53,7 +52,7 @@ class Extent:
 
 
 class Domain(Protocol):
-    """The questions asked of a latent domain; Z is (n, Q), q the degrees of freedom."""
+    """The operations of a latent domain; Z is (n, Q), q the degrees of freedom."""
 
     @property
     def extent(self) -> Extent:
@@ -111,7 +110,7 @@ class Box:
             return np.clip(Z, self.low, self.high)
         low, period = np.asarray(self.low), self._period
         wrapped = low + np.mod(Z - low, period)
-        # np.mod may round up to the period itself; the seam has one name only, its lower end.
+        # np.mod may round up to the period itself, but each place has one coordinate: the lower end stands for both.
         wrapped = np.where(wrapped >= self.high, low, wrapped)
         return np.asarray(np.where(self.periodic, wrapped, np.clip(Z, self.low, self.high)))
 
@@ -127,7 +126,9 @@ class Box:
         return np.broadcast_to(eye, (len(Z), *eye.shape))
 
     def boundary(self, Z: FloatArray) -> BoolArray:
-        return np.asarray(((self.extent.lower + _EDGE >= Z) | (self.extent.upper - _EDGE <= Z)).any(axis=1))
+        return np.asarray(
+            ((self.extent.lower + _EDGE_TOLERANCE >= Z) | (self.extent.upper - _EDGE_TOLERANCE <= Z)).any(axis=1)
+        )
 
     def beyond(self, Z: FloatArray) -> FloatArray:
         return self.retract(Z)
@@ -135,7 +136,7 @@ class Box:
     def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
         lower, upper = self.extent.lower, self.extent.upper
         frozen = np.asarray(((lower >= Z) & (gradient > 0)) | ((upper <= Z) & (gradient < 0)))
-        # A frozen direction is decoupled: its own step is nil and it does not bend the others.
+        # A frozen direction is decoupled: its own step is 0 and it does not bend the others.
         free = ~frozen
         alone = np.eye(len(self.low)) * (size**2)[:, None, None]
         hessian = np.where(free[:, :, None] & free[:, None, :], hessian, alone)
@@ -161,7 +162,7 @@ class UnitSphere:
 
     def retract(self, Z: FloatArray) -> FloatArray:
         norm = np.linalg.norm(Z, axis=1, keepdims=True)
-        # The centre of the sphere is nearest to every point of it; one of them has to be named.
+        # All points of the sphere are equally near to its centre; one of them is chosen.
         return np.asarray(np.where(norm > 0, Z / np.where(norm > 0, norm, 1.0), [0.0, 0.0, 1.0]))
 
     def difference(self, A: FloatArray, B: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Signs that a fitted surface is folded or badly warped (GTM thesis, 4.6 and 7.3.2).
+"""Diagnostics of folds and strong warps of a fitted surface (GTM thesis, 4.6 and 7.3.2).
 
 Between neighbouring nodes of a smooth surface the tangent space tilts little and the main direction of
 stretch keeps its course. Where it does not, the map of the data can mislead.
@@ -43,7 +43,7 @@ def find_folds(J: FloatArray, frame: FloatArray | None, edges: IntArray) -> Fold
     With A = J·frame = U·diag(ℓ)·Vᵀ at each node, the tangent spaces of neighbours meet at principal angles
     whose cosines are the singular values of UᵃᵀUᵇ. The largest is the tilt θ; where the orientation is
     reversed, det(VᵃUᵃᵀUᵇVᵇᵀ) < 0, the angle is π − θ. In as many dimensions as the latent space has,
-    θ is nil and a fold shows as the sign of det J. The main directions u₁ turn by arccos|u₁ᵃ·u₁ᵇ|, which
+    θ is 0 and a fold shows as the sign of det J. The main directions u₁ turn by arccos|u₁ᵃ·u₁ᵇ|, which
     says nothing under uniform stretch: it is weighted by 1 − ℓ_last/ℓ₁, the smaller of the two ends.
     """
     A = np.asarray(J if frame is None else np.matmul(J, frame), dtype=float)

@@ -10,10 +10,10 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.geometry.domain import Extent, Restrained
 
-_EDGE = 1e-9
+_EDGE_TOLERANCE = 1e-9
 """Share of the extent within which a coordinate lies on the end of an interval."""
 
-_SLACK = 1e-6
+_INSIDE_TOLERANCE = 1e-6
 """Share of the extent by which coordinates may have been rounded and still count as inside, as for a box."""
 
 
@@ -49,7 +49,7 @@ class Intervals:
         b, z = self.piece(Z), Z[..., 0]
         low, high = self.low[b], self.high[b]
         wrapped = low + np.mod(z - low, self._period[b])
-        # np.mod may round up to the period itself; the seam has one name only, its lower end.
+        # np.mod may round up to the period itself, but each place has one coordinate: the lower end stands for both.
         wrapped = np.where(wrapped >= high, low, wrapped)
         return np.asarray(np.where(self.closed[b], wrapped, np.clip(z, low, high))[..., None])
 
@@ -65,7 +65,7 @@ class Intervals:
         return np.ones((len(Z), 1, 1))
 
     def boundary(self, Z: FloatArray) -> BoolArray:
-        b, z, slack = self.piece(Z), Z[:, 0], _EDGE * self.extent.length
+        b, z, slack = self.piece(Z), Z[:, 0], _EDGE_TOLERANCE * self.extent.length
         return np.asarray(~self.closed[b] & ((z <= self.low[b] + slack) | (z >= self.high[b] - slack)))
 
     def beyond(self, Z: FloatArray) -> FloatArray:
@@ -92,4 +92,4 @@ class Intervals:
     def _end_tolerance(self) -> float:
         """Distance past an end that still counts as the end; never as far as the middle of a gap."""
         gaps = self.low[1:] - self.high[:-1]
-        return min(_SLACK * self.extent.length, 0.25 * float(gaps.min(initial=np.inf)))
+        return min(_INSIDE_TOLERANCE * self.extent.length, 0.25 * float(gaps.min(initial=np.inf)))

@@ -16,7 +16,7 @@ _DIFFERENCE_STEP = 1e-5
 
 
 def stretch(J: FloatArray, frame: FloatArray | None = None) -> Stretch:
-    """Principal stretches of A = J·frame: factor √det(AᵀA) (4.10), latent directions and lengths (4.17), longest first.
+    """Principal stretches of A = J·frame, GTM thesis 4.3: factor √det(AᵀA) (4.10), directions and lengths (4.17).
 
     J is (n, D, Q); ``frame`` (n, Q, q) holds orthonormal latent directions (default: the axes). With the
     singular values A v_i = ℓ_i u_i the factor is Πℓ_i and the directions are frame·v_i; of the two signs
@@ -39,7 +39,7 @@ def second_derivatives(
     """(n, D, q, q) second derivatives at s = 0 of s ↦ y(retract(z + frame·s)), from Jacobians alone.
 
     ∂²y/∂s_j∂s_k = (∂_j J) f_k + J·∂²retract/∂s_j∂s_k with f the frame. The first term is a central
-    difference, one-sided where a bound is in the way that the map does not go beyond; the second is nil
+    difference, one-sided where a bound is in the way that the map does not go beyond; the second is 0
     in a box and −δ_jk J z on a sphere.
     """
     frame, h = domain.frame(Z), _DIFFERENCE_STEP * latent_span(domain)

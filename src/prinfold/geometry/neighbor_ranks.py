@@ -15,7 +15,7 @@ _BLOCK_NUMBERS = 2**22
 
 
 def rank_intrusion(X: FloatArray, Z: FloatArray, k: int, data_distance: Distance, map_distance: Distance) -> float:
-    """Trustworthiness of the map X ↦ Z, in row blocks: ranks of every row are never all held at once.
+    """Trustworthiness of the map X ↦ Z (Venna & Kaski, 2001), in row blocks: ranks of all rows are never held at once.
 
     scikit-learn's holds them all, and has no distances of its own on the map, such as round a circle.
     """
@@ -40,7 +40,7 @@ def rank_intrusion(X: FloatArray, Z: FloatArray, k: int, data_distance: Distance
 def merge_equal_rows(
     Z: FloatArray, residual: FloatArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """One row for each distinct pair of place and residual, so that a copy of a row is no neighbour of it."""
+    """One row for each distinct pair of coordinates and residual, so that a copy of a row is not its neighbour."""
     rows, name = np.unique(np.hstack([Z, residual])[weight > 0], axis=0, return_inverse=True)
     total = np.asarray(np.bincount(name.reshape(-1), weights=weight[weight > 0]), dtype=float)
     return rows[:, : Z.shape[1]], rows[:, Z.shape[1] :], total

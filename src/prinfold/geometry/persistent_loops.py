@@ -29,7 +29,7 @@ _LEAST_TURN = 1e-6
 """Turns along an edge below which an angle does not change."""
 
 _MOST_REDUCTIONS = 100
-"""Rounds in which a basis of loops is made shorter; a few suffice."""
+"""Most rounds in which a basis of loops is made shorter; a few suffice."""
 
 
 class Loop(NamedTuple):

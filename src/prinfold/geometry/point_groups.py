@@ -1,7 +1,8 @@
 """Points in groups of near ones, so that those within some distance are found without looking at all of them.
 
-With ρ the radius of a group about its middle c, and e the largest extent of its points, none of them is within d + e
-of x unless ‖x − c‖ ≤ d + e + ρ. Distances to the middles are one matrix product, in any number of columns.
+With ρ the radius of a group about its middle c, and e the largest extent of its points, none of them is within d + e of
+x unless ‖x − c‖ ≤ d + e + ρ, by the triangle inequality. Distances to the middles are one matrix product, in any number
+of columns.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Groups:
         self.squares = squared_norms(self.middle)
 
     def bound(self, X: FloatArray) -> FloatArray:
-        """(n,) distance of each row to one of the points nearest to it: that of the nearest in the nearest group."""
+        """(n,) bound on the distance of each row to its nearest point: that to the nearest one of the nearest group."""
         out = np.empty(len(X))
         for part in _slices(len(X), len(self.middle) + _GROUP_SIZE * X.shape[1]):
             nearest = self._apart(X[part]).argmin(axis=1)

@@ -1,4 +1,4 @@
-"""Nearest points on a smooth surface that is known by its map and Jacobian only.
+"""Nearest points on a smooth surface, UKR (19), given its map and Jacobian only.
 
 Each row minimises ½‖x − y(z)‖² over the latent domain by damped Newton from several starts, and keeps
 the best end. Rows never look at each other: a row's answer is the same alone and in any batch.
@@ -63,7 +63,7 @@ def project_to_surface(
     data space to the second derivatives (m, Q, Q) of r·y, where they are known and the domain is flat; else they are
     differences of Jacobians. A row stops when the gradient in the free
     directions is at most tol·‖J‖·(‖x − y‖ + ‖J‖·span), span being the extent of the domain. With ``seen`` (n, D) only
-    those columns of a row count; what the others hold is of no account.
+    those columns of a row count; the values in other columns are ignored.
     """
     X, starts = np.asarray(X, dtype=float), np.asarray(starts, dtype=float)
     if starts.ndim != 3 or starts.shape[0] != len(X) or starts.shape[1] == 0:
@@ -206,7 +206,7 @@ def _step(local: _LocalModel, damping: float, longest: float) -> FloatArray:
     floor = 1e-12 * local.size**2
     scale = np.maximum(np.abs(local.values), floor[:, None]) + damping * (local.size**2)[:, None]
     along = -np.einsum("nij,ni->nj", local.vectors, local.gradient) / scale
-    # On top of a ridge the gradient is silent: a nudge down the steepest side, less with every failure.
+    # At a maximum of the distance the gradient is 0: a step down the steepest side, shorter after every failure.
     nudge = 0.01 * longest / (1 + 1e3 * damping)
     stuck = (local.values[:, 0] < -1e-6 * local.size**2) & (np.abs(along[:, 0]) < 1e-6 * longest)
     along[:, 0] = np.where(stuck, np.where(along[:, 0] < 0, -nudge, nudge), along[:, 0])
@@ -216,5 +216,5 @@ def _step(local: _LocalModel, damping: float, longest: float) -> FloatArray:
 
 
 def _gap(X: FloatArray, y: FloatArray, seen: BoolArray | None) -> FloatArray:
-    """(n, D) x − y, nil in columns that do not count."""
+    """(n, D) x − y, 0 in columns that do not count."""
     return X - y if seen is None else np.where(seen, X - y, 0.0)

@@ -1,4 +1,4 @@
-"""Latent domains bounded by a contour: all places where a density is not below a threshold.
+"""Latent domains bounded by a contour, UKR (7): all places where a density is not below a threshold.
 
 Such a region may have any shape, with holes and in several pieces. What it is known by is the log-density with its
 derivatives, and some places inside.
@@ -17,9 +17,9 @@ from prinfold._typing import BoolArray, FloatArray
 from prinfold.geometry.domain import Extent, Restrained
 
 _CONTOUR_SLACK = 1e-12
-"""How much higher than the threshold, in log-density, a place on the contour may be; rounding makes a tenth of it."""
+"""Log-density above the threshold up to which a place lies on the contour; rounding errors are a tenth of it."""
 
-_SLACK = 1e-6
+_INSIDE_TOLERANCE = 1e-6
 """Share of the extent by which coordinates may have been rounded and still count as inside, as for a box."""
 
 _FARTHEST = 1e100
@@ -72,7 +72,7 @@ class Region:
     def contains(self, Z: FloatArray) -> BoolArray:
         finite = np.asarray(np.isfinite(Z).all(axis=1))
         c, slope = self.density.log_density_gradient(np.where(finite[:, None], Z, 0.0))
-        rounded = _SLACK * self.extent.length
+        rounded = _INSIDE_TOLERANCE * self.extent.length
         slack = rounded * np.linalg.norm(slope, axis=1) + rounded**2 + _CONTOUR_SLACK
         return np.asarray(finite & (c - self.floor >= -slack))
 

@@ -1,8 +1,8 @@
 """Exact nearest points on a soup of simplices: points, segments, triangles, tetrahedra, in any dimension.
 
-The foot of a point on one simplex is its projection on the simplex's own flat when that falls inside,
-and otherwise the best of the feet on the facets. Which simplices to try at all is settled by bounding
-balls: nothing in a ball of centre c and radius r is nearer to x than ‖x − c‖ − r.
+The foot of a point on one simplex is its projection on the simplex's own flat when that falls inside, and otherwise the
+best of the feet on the facets. Which simplices to try at all is settled by bounding balls (a search of ours): nothing
+in a ball of centre c and radius r is nearer to x than ‖x − c‖ − r.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PAIR_NUMBERS = 2**21
 _DISTANCE_NUMBERS = 2**22
 # Share of all groups of faces from which on a row is compared with all faces at once.
 _FAR_SHARE = 0.1
-# A flat whose edges are closer to dependent than this has its facets do all the work.
+# Faces whose edges are nearer to linear dependence than this are replaced by their facets.
 _RANK_TOLERANCE = 1e-13
 
 
@@ -208,7 +208,7 @@ class _Layer(NamedTuple):
 def _balls(corners: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Centres and radii of balls around the faces."""
     centers = corners.mean(axis=1)
-    # A ball a rounding error too small would discard the true face.
+    # Radii are rounded up: too small a ball could rule out the nearest face.
     return centers, np.sqrt(squared_norms(corners - centers[:, None]).max(axis=1)) * (1 + 1e-12)
 
 
@@ -305,7 +305,7 @@ def _search_products(rows: FloatArray, vertices: FloatArray, faces: IntArray, fa
         i, f = np.nonzero(squared_distances(x, centers) <= (reach[:, None] + radii) ** 2 + slack[:, None])
         estimate = _estimates(to_vertices, faces, flat, i, f)
         lowest = reach**2
-        # A thin face's estimate is −inf, "look yourself", and must not hide the others.
+        # The estimate for a thin face is −inf, so that it is computed exactly; it must not rule out other faces.
         np.minimum.at(lowest, i, np.where(flat.thin[f], np.inf, estimate))
         close = estimate <= (lowest + slack)[i]
         face[block] = _decide(x, corners, i[close], f[close])

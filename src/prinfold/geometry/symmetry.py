@@ -38,7 +38,7 @@ class Alignment(NamedTuple):
     turn : array of shape (Q, Q)
         Orthogonal on a sphere; elsewhere whole numbers with determinant ±1.
     shift : array of shape (Q,)
-        What is added to angles; nil on a sphere, and on open axes but for those of a box not centred at 0.
+        What is added to angles; 0 on a sphere, and on open axes but for those of a box not centred at 0.
     """
 
     coordinates: FloatArray
@@ -56,11 +56,11 @@ class Alignment(NamedTuple):
 def align(Z: FloatArray, truth: FloatArray, domain: Any) -> Alignment:
     """Move latent coordinates by the symmetry of their space that brings them nearest to the true ones.
 
-    On a sphere that is the orthogonal matrix R that maximises Σᵢ uᵢᵀ R zᵢ (Procrustes). Angles z become A z + c: for
-    one angle A is ±1; for two it is any matrix of entries −1, 0 and 1 and determinant ±1, since a torus may be found
-    sheared as well as with its circles swapped; for more a permutation with signs. The shift c of an angle is the mean
-    direction of what is left, and A is taken that makes the mean resultants of what is left longest. Open axes may be
-    swapped and reversed, whichever makes the sum of squares least.
+    On a sphere that is the orthogonal matrix R that maximises Σᵢ uᵢᵀ R zᵢ (Procrustes; Schönemann, 1966). Angles z
+    become A z + c: for one angle A is ±1; for two it is any matrix of entries −1, 0 and 1 and determinant ±1, since a
+    torus may be found sheared as well as with its circles swapped; for more a permutation with signs. The shift c of an
+    angle is the mean direction of what is left, and A is taken that makes the mean resultants of what is left longest.
+    Open axes may be swapped and reversed, whichever makes the sum of squares least.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tables that an estimator reads block by block: what does not go with them, and scores."""
+"""Scores of tables that are read block by block, and errors for arguments that cannot be combined with them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from prinfold.validation.refusals import refuse_other_names, refuse_scale
 
 
 def refuse_arrays_beside(init: Any, errors: Any) -> None:
-    """Refuse what holds an entry for each row, beside rows that are never all there."""
+    """Raise an error for an ``init`` or ``errors`` with an entry for each row, since blocks are never all in memory."""
     if errors is not None:
         raise UnsupportedInputError("errors do not go with Blocks: nothing says which block they belong to")
     if not isinstance(init, str):
@@ -45,7 +45,7 @@ def score_blocks(estimator: Any, blocks: Blocks, errors: Any) -> float:
 
 
 def mean_over_blocks(estimator: Any, blocks: Blocks, of_rows: Callable[[FloatArray], FloatArray]) -> float:
-    """Weighted mean of what ``of_rows`` tells of each row, the blocks being checked."""
+    """Weighted mean over all rows of the numbers that ``of_rows`` gives for each; blocks are checked."""
     refuse_blocks(estimator, blocks)
     sums, n_read = np.zeros(2), 0
     for block in blocks.weighted():
@@ -59,7 +59,7 @@ def mean_over_blocks(estimator: Any, blocks: Blocks, of_rows: Callable[[FloatArr
 
 
 def _check(estimator: Any, blocks: Blocks, block: Numbers, first_row: int) -> None:
-    """Refuse rows that are not as those of the fit."""
+    """Raise an error for blocks whose columns are not those of the fit."""
     refuse_other_names(estimator, blocks.names)
     n_columns = estimator.n_features_in_
     if block.table.shape[1] != n_columns:

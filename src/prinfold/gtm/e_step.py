@@ -32,23 +32,23 @@ class Pass:
         self.buffer = np.empty(0, dtype=rows.table.dtype)
 
     def load(self, chosen: Selection) -> Any:
-        """Rows as the noise wants them."""
+        """Rows in the form that the noise uses."""
         return self.noise.load(self.rows.block(chosen), self.rows.block_errors(chosen))
 
     def _load_once(self, chosen: Selection) -> Any:
-        """Rows as the noise wants them, to be read only; a table of one block is loaded once for all passes."""
+        """Rows in the form that the noise uses, read-only; a table of one block is loaded once for all passes."""
         if isinstance(chosen, slice) and chosen == slice(0, self.rows.n_rows):
             return self.rows.get_or_make(self.noise, lambda: self.load(chosen))
         return self.load(chosen)
 
     def _load_batch(self, chosen: Selection) -> Any:
-        """The same as ``load``; by compiled code where there is some, which other threads need not wait for."""
+        """Rows loaded by compiled code where there is some, which releases the interpreter's lock; else as ``load``."""
         if self.can.load_chosen is not None and self.rows.plain:
             return self.can.load_chosen(self.rows, numbers_of(chosen))
         return self.load(chosen)
 
     def posterior(self, part: Part) -> tuple[Any, Posterior]:
-        """Rows as the noise wants them, and their responsibilities by (3.7), up to the division by the sum."""
+        """Loaded rows, and their responsibilities by (3.7), up to the division by the sum."""
         loaded = self._load_once(part.rows)
         n_nodes = len(self.nodes.centers)
         work = self._work(self.nodes.n_layers, len(loaded), n_nodes if part.near is None else len(part.near))
@@ -117,7 +117,7 @@ class Summer(Pass):
 
 
 class Visitor(Pass):
-    """Hands over what it finds of each part; of batches the rows alone, to those who take many groups at once."""
+    """Hands the posterior of each part to ``take``; batches of groups go whole to ``take_groups``, if there is one."""
 
     def __init__(
         self, noise: AnyNoise, rows: Rows, nodes: AnyNodes, take: Take, take_groups: TakeGroups | None = None
@@ -137,7 +137,7 @@ class Visitor(Pass):
         return self.can.compiled_weights(self.nodes)
 
     def _hand_over(self, batch: RowBatch) -> None:
-        """Group by group, of what was weighed together."""
+        """Hand over a batch, whose groups were weighed together, group by group."""
         loaded, groups = self._load_batch(batch.rows), (batch.cuts, batch.near, batch.near_cuts)
         if self.take_groups is not None:
             self.take_groups(batch.rows, loaded, groups, self.nodes)

@@ -239,7 +239,7 @@ class GTM(LatentGridModel):
 
     @property
     def prior_precision_(self) -> float:
-        """Precision α of the prior on the weights, whichever way it was given or found."""
+        """Precision α of the prior on the weights, given or found."""
         check_is_fitted(self)
         return evidence_training.found_precision(self._model, self._parameters(), self.history_)
 
@@ -451,9 +451,9 @@ class GTM(LatentGridModel):
         found: Parameters = self._model.noise.restore(self.weights_, self.noise_variance_, self.noise_parameters_)
         return found
 
-    def _kept_spread(self) -> ColumnSpread:
+    def _stored_spread(self) -> ColumnSpread:
         if self.memory_ is None:
-            return super()._kept_spread()
+            return super()._stored_spread()
         return self.memory_.spread  # type: ignore[no-any-return]
 
     def _restore(self) -> None:

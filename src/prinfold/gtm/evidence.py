@@ -26,7 +26,7 @@ from prinfold.gtm.noise.protocol import AnyNoise, Parameters, in_words
 from prinfold.numerics.linalg import solve_symmetric
 from prinfold.rows.rows import Rows, as_rows, blas_on_one_thread
 
-_ROUNDING = 1e-14
+_EIGENVALUE_ROUNDING = 1e-14
 """Share of the largest eigenvalue below which one of a free weight is rounding."""
 
 
@@ -78,7 +78,9 @@ def curvature(hessian: FloatArray, prior: FloatArray, copies: int = 1) -> Curvat
             block, across = hessian[np.ix_(free, free)], hessian[np.ix_(free, held)]
             inner = inner - across.T @ solve_symmetric(block, across)
             value = eigh(block, eigvals_only=True)
-            log_free = float(np.log(np.maximum(value, max(_ROUNDING * value[-1], np.finfo(float).tiny))).sum())
+            log_free = float(
+                np.log(np.maximum(value, max(_EIGENVALUE_ROUNDING * value[-1], np.finfo(float).tiny))).sum()
+            )
         root = 1.0 / np.sqrt(prior[held])
         found = eigh(root[:, None] * inner * root, eigvals_only=True) if held.any() else np.empty(0)
         return Curvature(np.asarray(found), log_free, int(free.sum()), copies)
@@ -105,7 +107,7 @@ def log_evidence(log_likelihood: float, prior_precision: float, roughness: float
 def approximate_block(surface: BasisMap, mass: FloatArray, precision: float) -> FloatArray:
     """(M, M) β ΦᵀGΦ, the block of every column in the approximate Hessian (A.11).
 
-    It takes the responsibilities as given, as if a row belonged to one node. Other blocks are nil.
+    It takes the responsibilities as given, as if a row belonged to one node. Other blocks are 0.
     """
     return precision * surface.gram(mass)
 
@@ -129,7 +131,7 @@ def exact_hessian(model: gtm.GTMModel, rows: Rows, parameters: Parameters) -> Fl
         block, errors = rows.block(part).astype(np.float64, copy=False), rows.block_errors(part)
         here = as_rows(block, width=n_nodes, gaps=rows.gaps, errors=errors)
         sums.add(model.noise, here, posteriors.responsibilities(model, here, parameters), rows.block_weight(part))
-    return _filled(sums.between() - _node_part(sums))
+    return _symmetric(sums.between() - _node_part(sums))
 
 
 CellPrecisions: TypeAlias = Callable[[Any, Parameters], tuple[FloatArray, FloatArray]]
@@ -159,7 +161,7 @@ class _Sums:
         self._add_outer((block[:, :, None] * (shares @ self.Phi)[:, None, :]), shares @ self.carried, weight)
 
     def _add_outer(self, seen: FloatArray, expected: FloatArray, weight: FloatArray | None) -> None:
-        """Add the products of z, what was seen less what was expected, (n, D, M) each."""
+        """Add Σ w z zᵀ for z = ``seen`` − ``expected``, (n, D, M) each."""
         z = seen.reshape(len(seen), -1)
         z -= expected
         if weight is not None:
@@ -183,7 +185,7 @@ class _Sums:
 
 
 class _CellSums(_Sums):
-    """The same where every cell has a precision of its own: moments become sums of p t and p, pair by pair."""
+    """Sums over rows in (A.13) where every cell has a precision of its own: Σ p t and Σ p, for each pair of columns."""
 
     def __init__(self, surface: BasisMap, parameters: Parameters, precisions: CellPrecisions) -> None:
         super().__init__(surface, parameters)
@@ -230,7 +232,7 @@ def _node_part(sums: _Sums) -> FloatArray:
     return out
 
 
-def _filled(lower: FloatArray) -> FloatArray:
+def _symmetric(lower: FloatArray) -> FloatArray:
     """A symmetric matrix from its lower half."""
     half = np.tril(lower)
     return np.asarray(half + np.tril(half, -1).T)
@@ -240,7 +242,7 @@ def _filled(lower: FloatArray) -> FloatArray:
 
 
 class Prior(NamedTuple):
-    """The prior of a model: ``precision`` is α, and ``relative`` (D,) what each column's is in units of it."""
+    """The prior of a model: ``precision`` is α, and ``relative`` (D,) the precision of each column over α."""
 
     precision: float
     relative: FloatArray

@@ -34,15 +34,15 @@ from prinfold.gtm.starts.first_parameters import Start, warm_start
 from prinfold.rows.rows import Rows
 
 FIRST_STRENGTH = 0.1
-"""λ = α/β to begin with, and of the plain steps before."""
+"""λ = α/β of the plain EM steps, and of the first steps by evidence."""
 
 _PLAIN_STEPS = 10
-"""EM steps before α is first estimated: of a surface that does not follow the data yet the weights say nothing."""
+"""EM steps before α is first estimated, since weights of a surface that does not follow the data yet are no guide."""
 
-_MOST_STEP = 10.0
-"""Factor by which α may change in one iteration; it settles where it would, without leaps on the way."""
+_MOST_PRIOR_FACTOR = 10.0
+"""Factor by which α may change in one iteration; the fixed point is the same, but it is reached without jumps."""
 
-_CAP = 1e3
+_MOST_PRIOR_RATIO = 1e3
 """α is at most so many times the largest eigenvalue of H_T: weights are then a thousandth of what the data ask for, and
 of data without any structure the evidence has no maximum short of infinity."""
 
@@ -64,7 +64,7 @@ class EvidencePenalty(PriorPenalty):
 
 @dataclass(frozen=True)
 class EvidenceStrength(ConstantPenalty):
-    """The same for columns with noise of their own, whose priors follow it: α_d = λβ_d.
+    """A prior by evidence for columns with noise of their own, which it follows: α_d = λβ_d.
 
     Then |H_d| = β_d^M |ΦᵀGΦ + λM|, and of the weights only those that are free take from the degrees of freedom:
     β_d = (N − free)/(E_d + λ‖w_d‖²). ``share`` is 1 − free/N.
@@ -77,7 +77,7 @@ class EvidenceStrength(ConstantPenalty):
 
 
 class EvidenceState(NamedTuple):
-    """Parameters, the sums of the data under them, what the E-step remembers, α and the curvature there."""
+    """Parameters, the sums of the data under them, the hint for the next E-step, α and the curvature there."""
 
     parameters: Parameters
     statistics: AnyStatistics
@@ -106,7 +106,7 @@ class EvidenceModel(gtm.GTMModel):
         return False
 
     def begin(self, rows: Rows, parameters: Parameters) -> EvidenceState:
-        """State after a first look at the rows, with a weak prior."""
+        """State after a first E-step, with a weak prior."""
         return self._e_step_with_prior(rows, parameters, FIRST_STRENGTH * parameters.level, Hint())
 
     def step(self, rows: Rows, state: EvidenceState, relaxation: float = 1.0) -> EvidenceState:
@@ -144,9 +144,9 @@ class EvidenceModel(gtm.GTMModel):
         old, bent = state.prior_precision, state.bent
         square = prior_along(old, state.parameters).roughness(self.surface, state.parameters.weights)
         wanted = bent.determined(old) / square if square > 0 else np.inf
-        near = np.clip(wanted, old / _MOST_STEP, old * _MOST_STEP)
+        near = np.clip(wanted, old / _MOST_PRIOR_FACTOR, old * _MOST_PRIOR_FACTOR)
         largest = float(bent.eigenvalues.max(initial=0.0))
-        return float(min(near, _CAP * largest) if largest > 0 else old)
+        return float(min(near, _MOST_PRIOR_RATIO * largest) if largest > 0 else old)
 
 
 def after_plain_steps(start: Start) -> Start:
@@ -197,7 +197,7 @@ def independent_cells(surface: BasisMap, noise: AnyNoise, penalty: Penalty) -> g
 
 
 def found_precision(model: gtm.GTMModel, parameters: Parameters, history: dict[str, list[float]]) -> float:
-    """Precision α of the prior on the weights, whichever way it was given or found."""
+    """Precision α of the prior on the weights, given or found."""
     if "prior_precision" in history:
         return float(history["prior_precision"][-1])
     return float(model.penalty.strength(parameters.level) * parameters.level)

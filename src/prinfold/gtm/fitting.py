@@ -40,7 +40,7 @@ from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.rows import FEWEST_BLOCK_ROWS, Rows, as_rows, cut_for
 from prinfold.rows.streams import Survey, stream_of
-from prinfold.validation.memory import require_memory
+from prinfold.validation.memory_limits import require_memory
 from prinfold.validation.settings import as_generator
 from prinfold.validation.tables import has_gaps, rows_with_weight
 
@@ -48,8 +48,8 @@ _FINER_ITERATIONS = 16
 """Iterations that training goes on for each time nodes are doubled: the surface is in place, and the noise soon
 follows."""
 
-_TRIED_TWICE_BELOW = 2**22
-"""Rows × nodes from which a second training would take too long: some 5000 rows on the usual nodes."""
+_SECOND_START_BELOW = 2**22
+"""Rows × nodes from which on no second start is trained, which takes too long: some 5000 rows on the usual nodes."""
 
 FEWEST_ROWS = 2
 
@@ -152,7 +152,7 @@ def map_attributes(job: TrainingJob, state: FittedState) -> dict[str, Any]:
 
 
 def noise_attributes(job: TrainingJob, state: FittedState) -> dict[str, Any]:
-    """The same where the noise has one level, and more to keep."""
+    """Fitted attributes of a member whose noise has one level, with all parameters of the noise."""
     noise = {"noise_variance_": 1.0 / state.parameters.level, "noise_parameters_": state.parameters.to_arrays()}
     return map_attributes(job, state) | noise
 
@@ -211,7 +211,7 @@ def given_places(init: Any, n_rows: int) -> FloatArray | None:
 def assemble(
     recipe: Recipe, table: FloatArray, weight: FloatArray | None = None, errors: FloatArray | None = None
 ) -> TrainingJob:
-    """Put together what stays fixed while the surface is trained: rows, map, noise and penalty."""
+    """Put together the parts of a fit that training does not change: rows, map, noise and penalty."""
     total = table.shape[0] if weight is None else float(weight.sum())
     gaps, latent = has_gaps(table), recipe.latent(total)
     width, offset = recipe.numbers_per_node * latent.n_nodes, recipe.center(table, weight, gaps)
@@ -219,7 +219,7 @@ def assemble(
 
 
 def assemble_blocks(recipe: Recipe, found: Survey) -> TrainingJob:
-    """The same of rows that are read once for each iteration, after a first look at them."""
+    """Put together rows that are read once for each iteration, after a first pass, with map, noise and penalty."""
     latent = recipe.latent(found.found.total)
     return make_job(recipe, latent, stream_of(found, recipe.numbers_per_node * latent.n_nodes))
 
@@ -233,14 +233,14 @@ def make_job(recipe: Recipe, latent: LatentSpace, rows: Rows) -> TrainingJob:
     return TrainingJob(model_on_rows(recipe, surface, rows), rows, basis)
 
 
-_ARRAYS_OF_A_BLOCK = 3
+_ARRAYS_PER_BLOCK = 3
 """Arrays of a number for each row of a block and each node, at least: distances, responsibilities, and one between."""
 
 
 def _require_room(surface: BasisMap, numbers_per_node: int, rows: Rows) -> None:
     """Refuse nodes for which there is no memory: for Φ and its derivatives, and for the smallest block of rows."""
     K, M, q = surface.latent.n_nodes, len(surface.penalty_mask), surface.latent.dimension
-    block = _ARRAYS_OF_A_BLOCK * numbers_per_node * min(rows.n_rows, FEWEST_BLOCK_ROWS)
+    block = _ARRAYS_PER_BLOCK * numbers_per_node * min(rows.n_rows, FEWEST_BLOCK_ROWS)
     require_memory(
         f"a map of {K} nodes and {M} basis functions",
         float(K) * (M * (2 + q) + block),
@@ -268,7 +268,7 @@ def model_for_gaps(rows: Rows, model: GTMModel) -> GTMModel:
 
 
 def fit_map(recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
-    """Train a job from its start; where that was interrupted, what it had come to is all that there will be."""
+    """Train a job from its start; if that is interrupted, the parameters that it has reached are the fitted ones."""
     warn_all(about_size(job.model.surface, job.basis, job.rows.n_rows))
     try:
         start, interrupted = recipe.begin(recipe, job), False
@@ -306,7 +306,7 @@ def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second
     Not so of large tables, which would take as long again.
     """
     rows = job.rows
-    small = rows.at_hand and rows.n_rows * job.model.surface.latent.n_nodes < _TRIED_TWICE_BELOW
+    small = rows.at_hand and rows.n_rows * job.model.surface.latent.n_nodes < _SECOND_START_BELOW
     if second is None or not small or first.outcome.reason is StopReason.INTERRUPTED:
         return first
     if not is_folded_or_many_peaked(on_rows(recipe, first, rows)):
@@ -321,7 +321,7 @@ def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second
 
 
 def on_rows(recipe: Recipe, fitted: FittedMap, rows: Rows) -> MapOnRows:
-    """A fitted map on the rows that it was trained on, to be looked at."""
+    """A fitted map with the rows that it was trained on, for checks and warnings."""
     model, state = fitted.attributes["_model"], fitted.outcome.state
     weight = recipe.row_weights(model, rows, state.parameters)
     return MapOnRows(model, rows, state.parameters, state.statistics.mass, weight, fitted.spacing, recipe.folds)

@@ -1,4 +1,4 @@
-"""Training while the length scale and the variance of a process are chosen by evidence.
+"""Training of a map on a Gaussian process (thesis 6.9) while its length scale and variance are chosen by evidence.
 
 Blocks of EM steps under fixed numbers alternate with choosing the numbers anew for the sums of the last step. Within a
 block the objective never falls; between two blocks it is another objective, and the history, which has both numbers in
@@ -28,37 +28,37 @@ from prinfold.gtm.trainers.trainers import AnyTraining, Trainer
 from prinfold.numerics.distances import nearest_squared_distance
 from prinfold.rows.rows import Rows
 
-_BLOCK = 10
+_STEPS_BETWEEN_CHOICES = 10
 """EM steps between two choices, or fewer where EM has settled before."""
 
 _MOST_CHOICES = 25
 
-_PROBE = 0.15
-"""Change of the logarithm of the length scale by which its slope and curvature are felt out."""
+_LOG_LENGTH_DIFFERENCE = 0.15
+"""Change of the logarithm of the length scale by which the slope and curvature of the evidence are estimated."""
 
-_STRIDE = np.log(1.6)
+_MOST_LOG_LENGTH_CHANGE = np.log(1.6)
 """Most by which one choice changes that logarithm: the responsibilities are still those of the old one."""
 
-_FIRST_STRIDE = np.log(1.4)
+_FIRST_LOG_LENGTH_STEP = np.log(1.4)
 """Steps in which shorter length scales are tried at the start."""
 
-_VARIANCE_STRIDE = np.log(30.0)
+_MOST_LOG_VARIANCE_CHANGE = np.log(30.0)
 _LEAST_LOG_CHANGE = 0.005
 """Changes of both logarithms below this are none."""
 
-_LONGEST = 4.0
+_LONGEST_LENGTH_SCALE = 4.0
 """Longest length scale: an axis of two is all but a parabola by then."""
 
-_SPACINGS = 1.2
-"""Node spacings that a length scale must span: below that each node goes its own way."""
+_SHORTEST_IN_SPACINGS = 1.2
+"""Shortest length scale, in node spacings: below that each node is fitted almost by itself."""
 
-_VARIANCES = (1e-8, 1e6)
+_VARIANCE_BOUNDS = (1e-8, 1e6)
 """Least and largest variance of the process, in units of the mean variance of a column."""
 
-_MOST_FREEDOM = 0.5
-"""Share of the rows that weights may use up: beyond it (5.24) divides by next to nothing."""
+_MOST_DETERMINED_SHARE = 0.5
+"""Largest share of the degrees of freedom that weights may take: near 1, (5.24) divides by almost 0."""
 
-_RIDGE = 1e-9
+_CARRY_OVER_RIDGE = 1e-9
 """Per node, for a surface carried over from one length scale to the next: only enough to be well posed."""
 
 
@@ -103,7 +103,7 @@ def with_process_prior(model: GTMModel, basis: GaussianProcess, unit: float, *, 
 
 
 def has_open_numbers(basis: Any, *, penalized: bool) -> bool:
-    """Whether a basis is a process some of whose numbers only its evidence would tell."""
+    """Whether a basis is a process whose length scale or variance is to be chosen by evidence."""
     if not carries_prior(basis):
         return False
     return basis.length_scale is None or (basis.variance is None and not penalized)
@@ -163,7 +163,7 @@ class ProcessTrainer:
 
 
 class TunedState(NamedTuple):
-    """The model as its process stands now, the state of its training, and how many steps and choices lie behind."""
+    """The model with its present process, the state of its training, and the numbers of steps and choices so far."""
 
     model: GTMModel
     state: FittedState
@@ -213,7 +213,7 @@ class TunedModel:
         return not (self.open_length or self.open_variance)
 
     def begin(self, rows: Rows, parameters: Parameters) -> TunedState:
-        """State after a first look at the rows."""
+        """State after a first E-step."""
         state = self.training.begin(rows, parameters)
         if not self.fixed and self.model.noise.capabilities.factors is not None:
             raise InvalidParameterError(
@@ -232,7 +232,7 @@ class TunedModel:
             return after
         gain = training.measure(state)["objective"] - training.measure(tuned.state)["objective"]
         at_rest = abs(gain) < self.tol
-        if not at_rest and after.age < _BLOCK:
+        if not at_rest and after.age < _STEPS_BETWEEN_CHOICES:
             return after
         found = self._choose(after)
         if found is None:
@@ -255,14 +255,14 @@ class TunedModel:
         return self.training if self.fixed else tuned.model
 
     def _shorten_first_length(self, rows: Rows, begun: TunedState) -> TunedState:
-        """A start that knows of sharp turns, by a spectral embedding say, is not to lose them to a first length scale.
+        """State with a shorter length scale where the evidence prefers it, so that sharp turns of the start are kept.
 
-        Only shorter ones are tried: what a plane says of length scales means nothing yet.
+        Longer ones are not tried: if the start is a plane, the evidence says nothing of length scales yet.
         """
         search = self._search(begun)
         low, now = search.lengths()[0], float(np.log(_length(begun.model)))
         here = search.at(now)
-        tried = [search.at(x) for x in np.arange(now - _FIRST_STRIDE, low, -_FIRST_STRIDE)]
+        tried = [search.at(x) for x in np.arange(now - _FIRST_LOG_LENGTH_STEP, low, -_FIRST_LOG_LENGTH_STEP)]
         best = max(tried, key=lambda each: each.log_evidence, default=here)
         if best.log_evidence <= here.log_evidence:
             return begun
@@ -270,7 +270,7 @@ class TunedModel:
         return TunedState(model, model.begin(rows, start))
 
     def _choose(self, tuned: TunedState) -> tuple[GTMModel, Parameters] | None:
-        """A model of higher evidence and the parameters to go on from; None where there is next to nothing to gain."""
+        """A model of higher evidence, and parameters to continue from; None where the evidence would hardly rise."""
         search = self._search(tuned)
         length, variance = _length(tuned.model), _variance(tuned.model, tuned.parameters)
         best = search.best_length() if self.open_length else search.at(np.log(length))
@@ -289,7 +289,7 @@ class TunedModel:
             penalty = replace(penalty, prior_precision=1.0 / best.variance, freedom=self._freedom(best, sums))  # type: ignore[type-var]
         new = replace(model, surface=best.surface, penalty=penalty)
         Phi, images = best.surface.node_features, model.surface.nodes(parameters.weights)
-        carried = replace(parameters, weights=best.surface.regress(Phi, images, _RIDGE * len(Phi)))
+        carried = replace(parameters, weights=best.surface.regress(Phi, images, _CARRY_OVER_RIDGE * len(Phi)))
         return new, new.noise.m_step(new.surface, sums, penalty, carried)
 
     def _freedom(self, best: ProcessChoice, sums: AnyStatistics) -> float:
@@ -298,7 +298,7 @@ class TunedModel:
             return 0.0
         n_free = len(best.surface.penalty_mask) - best.surface.penalty_mask.sum()
         n_columns = sums.moment.shape[1]
-        return float(n_columns * min(best.freedom + n_free, _MOST_FREEDOM * sums.total))
+        return float(n_columns * min(best.freedom + n_free, _MOST_DETERMINED_SHARE * sums.total))
 
 
 def regression(model: GTMModel, parameters: Parameters, sums: AnyStatistics) -> tuple[FloatArray, FloatArray]:
@@ -344,14 +344,19 @@ class _Search:
         return ProcessChoice(length, variance, surface, found.log_evidence(variance), found.freedom(variance))
 
     def best_length(self) -> ProcessChoice:
-        """The top of the parabola through three length scales, or else the best of what was tried."""
+        """The maximum of the parabola through three length scales, or the best of these where it is lower."""
         now = np.log(_length(self.model))
         low, high = self.lengths()
-        tried = [self.at(x) for x in np.clip([now - _PROBE, now, now + _PROBE], low, high)]
+        tried = [
+            self.at(x) for x in np.clip([now - _LOG_LENGTH_DIFFERENCE, now, now + _LOG_LENGTH_DIFFERENCE], low, high)
+        ]
         below, here, above = (each.log_evidence for each in tried)
-        slope, bend = 0.5 * (above - below) / _PROBE, (above - 2.0 * here + below) / _PROBE**2
-        step = -slope / bend if bend < 0 else np.sign(slope) * _STRIDE
-        target = np.clip(now + np.clip(step, -_STRIDE, _STRIDE), low, high)
+        slope, bend = (
+            0.5 * (above - below) / _LOG_LENGTH_DIFFERENCE,
+            (above - 2.0 * here + below) / _LOG_LENGTH_DIFFERENCE**2,
+        )
+        step = -slope / bend if bend < 0 else np.sign(slope) * _MOST_LOG_LENGTH_CHANGE
+        target = np.clip(now + np.clip(step, -_MOST_LOG_LENGTH_CHANGE, _MOST_LOG_LENGTH_CHANGE), low, high)
         ahead = self.at(target)
         return ahead if ahead.log_evidence >= here else max(tried, key=lambda each: each.log_evidence)
 
@@ -359,13 +364,15 @@ class _Search:
         """Logarithms of the shortest and the longest length scale allowed."""
         E = self.model.surface.latent.embed(self.model.surface.latent.nodes)
         apart = np.sqrt(np.median(nearest_squared_distance(E))) if len(E) > 1 else 0.0
-        return float(np.log(min(max(_SPACINGS * apart, 1e-3), _LONGEST))), float(np.log(_LONGEST))
+        return float(np.log(min(max(_SHORTEST_IN_SPACINGS * apart, 1e-3), _LONGEST_LENGTH_SCALE))), float(
+            np.log(_LONGEST_LENGTH_SCALE)
+        )
 
     def _best_variance(self, found: Spectrum) -> float:
         now = np.log(_variance(self.model, self.parameters))
         unit = np.log(self.model.penalty.unit)  # type: ignore[attr-defined]
-        low = max(now - _VARIANCE_STRIDE, unit + np.log(_VARIANCES[0]))
-        high = min(now + _VARIANCE_STRIDE, unit + np.log(_VARIANCES[1]))
+        low = max(now - _MOST_LOG_VARIANCE_CHANGE, unit + np.log(_VARIANCE_BOUNDS[0]))
+        high = min(now + _MOST_LOG_VARIANCE_CHANGE, unit + np.log(_VARIANCE_BOUNDS[1]))
         if not low < high:
             return float(np.exp(now))
         return float(
@@ -389,6 +396,6 @@ def _variance(model: GTMModel, parameters: Parameters) -> float:
 
 
 def _with_length(surface: BasisMap, length: float) -> BasisMap:
-    """The same process with another length scale."""
+    """The map on the same process with another length scale."""
     bound: BoundProcess = surface.basis  # type: ignore[assignment]
     return replace(surface, basis=replace(bound.recipe, length_scale=length, pivots=None).bind(surface.latent))

@@ -43,7 +43,7 @@ from prinfold.gtm.warnings import Check, about_device, about_fit, node_folds, wa
 from prinfold.latent import LatentSpace
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, as_rows
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_containers, refuse_empty_columns
 from prinfold.validation.settings import (
@@ -98,7 +98,7 @@ class LatentGridModel(PrincipalManifold):
         "verbose": integer(0) | flag,
     }
     _checks: ClassVar[tuple[Check, ...]] = ()
-    """Looks at a fitted model that a member of the family takes besides."""
+    """Further checks of a fitted model, each of which may warn, that a member of the family adds."""
     _accept_sparse: ClassVar[bool] = True
     _takes_blocks: ClassVar[bool] = False
     _numbers_per_node: ClassVar[int] = 1
@@ -181,7 +181,7 @@ class LatentGridModel(PrincipalManifold):
         float
         """
         if isinstance(X, Blocks):
-            return score_blocks(self, self._coded(X), errors)
+            return score_blocks(self, self._encode_blocks(X), errors)
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
     def responsibilities(self, X: Any, threshold: float | None = None, *, errors: Any = None) -> Any:
@@ -255,7 +255,7 @@ class LatentGridModel(PrincipalManifold):
         return distance / distance.dtype.type(self.latent_.spacing)
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
-        """Rows with what is missing filled in: the expectation of each cell given what was measured of its row.
+        """Rows with missing cells filled in: the expectation of each cell given what was measured of its row.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class LatentGridModel(PrincipalManifold):
         ndarray of shape (n, D)
             The rows; what was measured stays as it is.
         ndarray of shape (n, D)
-            Standard deviation of each cell about its expectation, nil where it was measured. Only with
+            Standard deviation of each cell about its expectation, 0 where it was measured. Only with
             ``return_std``.
         """
         table = self._table(X)
@@ -350,7 +350,7 @@ class LatentGridModel(PrincipalManifold):
     # ------------------------------------------------------------------------------------------------ rows
 
     def _ask(self, question: Callable[[gtm.GTMModel, Rows, Parameters], R], X: Any, errors: Any = None) -> R:
-        """Put a question about the posterior to each row."""
+        """The result of ``question``, a function of model, rows and parameters, for checked rows."""
         table = self._table(X)
         return self._ask_rows(question, self._rows(table, check_errors(errors, table, self)))
 
@@ -366,10 +366,10 @@ class LatentGridModel(PrincipalManifold):
         )
 
     def _device(self) -> Device | None:
-        """Where passes over rows are computed, if not by the processor."""
+        """The device on which passes over rows are computed; None for the processor."""
         return None
 
-    def _coded(self, blocks: Blocks) -> Blocks:
+    def _encode_blocks(self, blocks: Blocks) -> Blocks:
         """Blocks as numbers, whatever their columns hold."""
         return blocks
 
@@ -396,7 +396,7 @@ class LatentGridModel(PrincipalManifold):
         return self._model.noise.restore(self.weights_, self.noise_variance_, {})
 
     def _node_prior(self) -> FloatArray:
-        """(K,) how much of the mixture each node makes up: all alike, unless the noise says otherwise."""
+        """(K,) prior probability of each node: 1/K (3.3), unless the noise has others."""
         K, noise = self.latent_.n_nodes, self._model.noise
         if (shares := noise.capabilities.node_shares) is not None:
             return shares.of(noise.at_nodes(self._model.surface, self._parameters()))
@@ -433,7 +433,7 @@ class LatentGridModel(PrincipalManifold):
         return check_table(self, X, reset=True, min_rows=FEWEST_ROWS, **accepted)
 
     def _assemble_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> tuple[Recipe, TrainingJob]:
-        """Take a first look at rows that are read once for each iteration; returns recipe and job of a fit."""
+        """Make a first pass over rows that are read once for each iteration; returns recipe and job of a fit."""
         refuse_blocks(self, blocks)
         refuse_arrays_beside(self.init, errors)
         survey = survey_table(self, blocks, sample_weight, FEWEST_ROWS)
@@ -441,7 +441,7 @@ class LatentGridModel(PrincipalManifold):
         return recipe, fitting.assemble_blocks(recipe, survey)
 
     def _train(self, recipe: Recipe, job: TrainingJob) -> FittedMap:
-        """Follow a recipe to the end, and keep what comes of it."""
+        """Train by a recipe, and set the fitted attributes."""
         found = recipe.fit(recipe, job, self._run_with_callbacks)
         self._keep(found.attributes, found.outcome)
         return found
@@ -454,21 +454,21 @@ class LatentGridModel(PrincipalManifold):
     # ------------------------------------------------------------------------------------------- model files
 
     def _restore(self) -> None:
-        """Rebuild what a file leaves out, and refuse parts that do not fit together."""
+        """Rebuild the attributes that files leave out; an error for parts that do not fit together."""
         check_parameters(self, self._constraints)
         with explain_misfits("latent_ and basis_"):
             surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
         require_parts(map_parts(self, len(surface.penalty_mask)))
         require_parts({"weights_ of a finite surface": bool(np.isfinite(surface.nodes(self.weights_)).all())})
-        self._model = self._remake_model(surface, self._kept_spread())
+        self._model = self._remake_model(surface, self._stored_spread())
         if carries_prior(self.basis_):
             require_parts({"a basis_ with a length_scale": self.basis_.length_scale is not None})
             self._model = with_process_prior(self._model, self.basis_, 1.0, penalized=self.basis_.variance is None)
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
-        """The model of what was fitted, on reading a file."""
+        """The model rebuilt from fitted attributes, on reading a file."""
         return fitting.model_of_spread(self._recipe(trainer=BATCH), surface, spread)
 
-    def _kept_spread(self) -> ColumnSpread:
-        """How far the data spread of which a file knows no more than the model."""
+    def _stored_spread(self) -> ColumnSpread:
+        """Spread of the data, as far as the model or its file tells it."""
         return spread_of_model(float(np.min(self.noise_variance_)), self.n_features_in_)

@@ -1,4 +1,4 @@
-"""Checks of the parts of a model that was read from a file: that they fit together."""
+"""Checks that the parts of a model read from a file fit together."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from prinfold.files.kinds import array, mapping_of, number
 
 _MOST_FEATURES = 2**28
-"""Nodes × basis functions beyond which no model was ever trained."""
+"""Largest number of nodes × basis functions that is accepted: no trained model has more."""
 
 
 NOISE_PARAMETERS = mapping_of(number | array())
-"""Numbers of the noise, whose names and shapes the noise itself knows."""
+"""Kinds of the parameters of the noise; their names and shapes are checked by the noise itself."""
 
 
 def map_parts(estimator: Any, n_weights: int) -> dict[str, bool]:

@@ -1,4 +1,4 @@
-"""Training that goes on with every block of rows: the steps behind ``GTM.partial_fit``, after thesis 6.6."""
+"""Training that continues with every block of rows: the steps behind ``GTM.partial_fit``, after thesis 6.6."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from prinfold.rows.rows import dense
 from prinfold.validation.refusals import refuse_empty_columns
 from prinfold.validation.tables import check_errors, check_table, check_weight, has_gaps
 
-_HISTORY = 1000
-"""Entries of the history that are kept of a stream."""
+_MOST_HISTORY_ENTRIES = 1000
+"""Newest entries of the history that are kept; a stream may have no end."""
 
-_ROUNDING = 0.1
-"""Loss of a log density to rounding from which a warning is due."""
+_WARN_ROUNDING_LOSS = 0.1
+"""Rounding error of a log density, in nats, above which a warning is given."""
 
 
 def online_rule(trainer: object) -> Online:
@@ -99,7 +99,7 @@ def _begin_stream(estimator: Any, given: GivenRows, clock: float) -> None:
 
 
 def _continue_stream(estimator: Any, given: GivenRows, clock: float) -> None:
-    """One more step from what is remembered, and the attributes that it leaves behind."""
+    """Take one more step from the sums kept, and set the fitted attributes."""
     memory, parameters = estimator.memory_, estimator._parameters()
     if memory is None:
         raise InvalidDataError(
@@ -126,16 +126,16 @@ def _continue_stream(estimator: Any, given: GivenRows, clock: float) -> None:
 def _longer_history(
     history: dict[str, list[float]], measured: dict[str, float], clock: float
 ) -> dict[str, list[float]]:
-    """The history with one more entry; of what was not measured the last value is repeated."""
+    """The history with one more entry; measures that are missing in it repeat their last value."""
     entry = {name: values[-1] for name, values in history.items()} | measured
     entry["seconds"] = history["seconds"][-1] + perf_counter() - clock
-    return {name: [*values, float(entry[name])][-_HISTORY:] for name, values in history.items()}
+    return {name: [*values, float(entry[name])][-_MOST_HISTORY_ENTRIES:] for name, values in history.items()}
 
 
 def _warn_about_drift(moved: FloatArray, given: GivenRows, precision: float) -> None:
-    """Rows far from where the stream began lose digits: all is added up about that place."""
+    """Warn where rows lie so far from ``offset_``, about which all sums are taken, that rounding shows."""
     lost = float(np.finfo(given.table.dtype).eps * (moved @ moved) * precision)
-    if lost > _ROUNDING:
+    if lost > _WARN_ROUNDING_LOSS:
         warn_caller(
             f"rows lie {np.linalg.norm(moved):.3g} from offset_, where this stream began. Compared with the noise "
             f"that is so far that rounding in {given.table.dtype} shows; begin a new model, or use float64",
@@ -177,6 +177,6 @@ def _join(gathered: list[GivenRows]) -> GivenRows:
 
 
 def _errors_of(rows: GivenRows) -> FloatArray:
-    """(n, D) errors of all cells, nil where none are known."""
+    """(n, D) errors of all cells, 0 where none are known."""
     known = np.zeros((1, 1)) if rows.errors is None else rows.errors
     return np.broadcast_to(known, rows.table.shape)

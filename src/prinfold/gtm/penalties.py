@@ -1,4 +1,4 @@
-"""Penalties on the weights of a map, and the noise that is best under each."""
+"""Penalties on the weights of a map (thesis 3.2), and the noise that is best under each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Penalty(Protocol):
         """Penalty, to be taken off the log-likelihood."""
 
     def tie(self, roughness: float) -> float:
-        """Factor of β/2 in the penalty; nil where it does not depend on β."""
+        """Factor of β/2 in the penalty; 0 where it does not depend on β."""
 
     def precision(self, n_values: float, error: float, roughness: float) -> float:
         """β that maximises ½ n ln β − ½ β error − value."""

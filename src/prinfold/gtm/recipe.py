@@ -59,7 +59,7 @@ MakeNoise = Callable[[BasisMap, ColumnSpread], AnyNoise]
 
 
 class Run(Protocol):
-    """A loop run with progress, and with callbacks unless they are to hear of another training."""
+    """Runs a loop with progress bars, and with callbacks unless ``callbacks=False``."""
 
     def __call__(
         self, table: FloatArray, attributes: Callable[[Any], dict[str, Any]], loop: Loop, *, callbacks: bool = True

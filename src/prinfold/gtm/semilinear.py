@@ -51,7 +51,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEst
     Attributes
     ----------
     gtm_ : GTM
-        The fitted model, with all verbs of its surface: the rows where f is nil.
+        The fitted model, with all verbs of its surface: the rows where f is 0.
     linear_axes_ : ndarray of shape (n_linear, D)
         Vᵀ, the straight directions, longest first, each as long as rows scatter along it.
     {n_features_in_}
@@ -240,7 +240,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEst
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
-        """Rows with what is missing filled in, as :meth:`GTM.impute` does.
+        """Rows with missing cells filled in, as :meth:`GTM.impute` does.
 
         Parameters
         ----------
@@ -282,7 +282,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEst
         return np.asarray(self.gtm_.noise_parameters_["loadings"])
 
     def _take_over(self, fitted: GTM) -> None:
-        """Columns and their names are this model's own affair: what it hands on to the inner one has none."""
+        """Keep a fitted inner model without names of columns: this model keeps and checks them itself."""
         if hasattr(fitted, "feature_names_in_"):
             self.feature_names_in_ = fitted.feature_names_in_
             del fitted.feature_names_in_

@@ -14,17 +14,17 @@ _SMALLEST_EXPONENT = -60.0
 """Weights below e⁻⁶⁰ of a row's largest are held there: they change no sum, and letting them run on
 into the subnormal numbers makes ``exp`` and the products that follow several times slower."""
 
-_SPAN = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 80.0}
-"""Exponents that ``exp`` is given as they are reach from minus to plus this: far enough from the subnormal and
+_EXPONENT_LIMIT = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 80.0}
+"""Exponents are clipped to plus and minus this: far enough from the subnormal and
 from the largest numbers to leave room for sums over nodes and for products with rows and their weights."""
 
-_ROOM = {np.dtype(np.float64): 60.0, np.dtype(np.float32): 35.0}
-"""A row's sum stays this far from either end, or it is computed anew: what was held at the lower end is then
-below e⁻⁶⁰ (e⁻³⁵) of it, which double (single) precision does not see."""
+_SUM_MARGIN = {np.dtype(np.float64): 60.0, np.dtype(np.float32): 35.0}
+"""A row whose sum comes nearer than this, in its logarithm, to either limit is computed anew. In all others a weight
+clipped at the lower limit is below e⁻⁶⁰ (e⁻³⁵) of it, which double (single) precision does not see."""
 
 
 class Exponential(NamedTuple):
-    """A way to raise: ``function`` of ``per_e`` x is eˣ."""
+    """An exponential function: ``function(per_e * x)`` is eˣ."""
 
     function: Callable[..., Any]
     per_e: float
@@ -67,22 +67,22 @@ def leveled_weights(log_weight: FloatArray, exponential: Exponential = NATURAL) 
     """Turn log weights (n, K) that are already near zero for the best component into weights, **in place**.
 
     They are in the unit that ``exponential`` takes.
-    Returns (n,) their sums, and the rows that were not near enough to zero: what stands in those is no good, and
+    Returns (n,) their sums, and the rows that were not near enough to zero: the weights in those are not valid, and
     :func:`relative_weights` has to be given their log weights anew. For all others this is the same
     up to a factor of the row, without looking for its largest weight and subtracting it.
     """
-    span = _SPAN[log_weight.dtype] * exponential.per_e
+    span = _EXPONENT_LIMIT[log_weight.dtype] * exponential.per_e
     np.clip(log_weight, -span, span, out=log_weight)
     exponential.function(log_weight, out=log_weight)
     total = _row_sums(log_weight)
-    # One too small or too large was held at an end; one that is not a number is not within either.
+    # Sums that are too small or too large come of clipped weights; the comparison is False for NaN too.
     low, high = sound_sums(log_weight.dtype)
     return total, np.flatnonzero(~((total > low) & (total < high)))
 
 
 def sound_sums(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Between which sums of levelled weights are as good as any."""
-    reach = _SPAN[dtype] - _ROOM[dtype]
+    """Bounds between which the sums of levelled weights are valid."""
+    reach = _EXPONENT_LIMIT[dtype] - _SUM_MARGIN[dtype]
     return float(np.exp(-reach)), float(np.exp(reach))
 
 

@@ -1,11 +1,11 @@
-"""How sure a surface is: the posterior of its weights about their mode (Laplace), and what follows at any place.
+"""Uncertainty of a surface: the posterior of its weights about their mode (Laplace), and its variance at any place.
 
     p(W | T) ≈ N(Ŵ, H⁻¹),   H = H_T + αM,        cov y(z) = φ(z) H⁻¹ φ(z)ᵀ
 
-with H_T the Hessian of −ln p(T | W), approximate (A.11) or exact (A.13), and M the penalty mask. The approximate one
-takes the node of each row as known, and all it needs of the rows are the masses of the nodes: the same for every
-column, or its own where cells are missing or known with an error. The exact one knows that moving the surface along
-itself can be made up for by moving the rows with it.
+with H_T the Hessian of −ln p(T | W), approximate (A.11) or exact (A.13) of the thesis, and M the penalty mask. The
+approximate one takes the node of each row as known, and all it needs of the rows are the masses of the nodes: the same
+for every column, or its own where cells are missing or known with an error. The exact one knows that moving the surface
+along itself can be made up for by moving the rows with it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.protocol import Parameters, in_words, node_masses
 from prinfold.rows.rows import Rows, blas_on_one_thread
 
-_ROUNDING = 1e-13
-"""Share of the largest curvature below which one is rounding; what has none is as unsure as this leaves it."""
+_CURVATURE_ROUNDING = 1e-13
+"""Share of the largest curvature below which one is rounding; smaller ones are taken for this."""
 
 _MOST_WEIGHTS = 4000
 """Weights of all columns together whose joint Hessian is decomposed: a minute, and 128 MB."""
@@ -146,7 +146,7 @@ def inverse_root(A: FloatArray, least: float) -> FloatArray:
     """R with RRᵀ = A⁻¹ of a symmetric A; eigenvalues that are rounding or negative are taken for ``least``."""
     with blas_on_one_thread():
         value, vector = eigh(A)
-    rounding = max(_ROUNDING * float(value[-1]), float(np.finfo(float).tiny))
+    rounding = max(_CURVATURE_ROUNDING * float(value[-1]), float(np.finfo(float).tiny))
     return np.asarray(vector / np.sqrt(np.where(value > rounding, value, max(least, rounding))))
 
 

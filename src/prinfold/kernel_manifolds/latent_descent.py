@@ -24,7 +24,7 @@ from prinfold.kernel_manifolds.noise_level import neighborhood_noise, noise_leve
 from prinfold.kernel_manifolds.objective import Evaluation, KernelRegression, MassTerm, make_target
 from prinfold.kernel_manifolds.surface import KernelMap
 from prinfold.loops import (
-    NOBODY,
+    NO_LISTENERS,
     Descent,
     Discrepancy,
     Highest,
@@ -297,7 +297,7 @@ def train_latent_points(
     rule: StoppingRule,
     max_iter: int,
     tol: float,
-    listeners: Listeners = NOBODY,
+    listeners: Listeners = NO_LISTENERS,
     term: MassTerm | None = None,
     parameters: Parametrization | None = None,
     measured: Measure | None = None,

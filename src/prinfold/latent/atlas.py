@@ -1,4 +1,4 @@
-"""Several latent spaces beside each other: where the maps of a mixture live."""
+"""Several latent spaces beside each other, one for each map of a mixture (GTM thesis 6.3)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Atlas(LatentSpace):
     def per_chart(
         self, Z: FloatArray, ask: Callable[[int, FloatArray], FloatArray], shape: tuple[int, ...]
     ) -> FloatArray:
-        """``(n, *shape)`` what ``ask`` gives for the number of a chart and the places there."""
+        """``(n, *shape)`` results of ``ask`` for each chart, called with its number and the places on it."""
         chart, out = self.domain.chart(Z), np.empty((len(Z), *shape))
         for j, space in enumerate(self.charts):
             rows = np.flatnonzero(chart == j)
@@ -72,11 +72,11 @@ class Atlas(LatentSpace):
 
     @cached_property
     def edges(self) -> IntArray:
-        return self._joined([chart.edges for chart in self.charts])
+        return self._join_node_lists([chart.edges for chart in self.charts])
 
     @cached_property
     def faces(self) -> IntArray:
-        return self._joined([chart.faces for chart in self.charts])
+        return self._join_node_lists([chart.faces for chart in self.charts])
 
     def refined(self, resolution: int) -> Atlas:
         return Atlas(tuple(chart.refined(resolution) for chart in self.charts))
@@ -115,7 +115,7 @@ class Atlas(LatentSpace):
     def chart_labels(self) -> tuple[str, ...]:
         return ("map", *self.charts[0].chart_labels)[:3]
 
-    def _joined(self, each: list[IntArray]) -> IntArray:
+    def _join_node_lists(self, each: list[IntArray]) -> IntArray:
         """Lists of nodes of each chart as lists of all nodes."""
         return np.concatenate([part + self.first[j] for j, part in enumerate(each)]).astype(np.intp)
 
@@ -132,7 +132,7 @@ class AtlasEmbedding:
         return [1 + chart.n_embedded for chart in self.atlas.charts]
 
     def embed(self, Z: FloatArray) -> FloatArray:
-        """Embedded places, each chart in columns of its own beside a column of ones; the rest is nil."""
+        """Embedded places, each chart in columns of its own beside a column of ones; the rest is 0."""
         widths, chart = self.widths, self.atlas.domain.chart(Z)
         out = np.zeros((len(Z), sum(widths)))
         for j, space in enumerate(self.atlas.charts):

@@ -16,10 +16,10 @@ from prinfold.geometry.domain import Domain
 from prinfold.latent.drawing import Drawing, NodeGrid
 
 NO_RESULTANT = 1e-9
-"""A mean direction shorter than this points nowhere."""
+"""Length of a mean of directions below which it has no direction."""
 
 _MOST_NODES = 2**24
-"""More nodes than this is a typing error, or a model file that means harm."""
+"""Largest number of nodes that is accepted; more is a typing error, or a malicious model file."""
 
 
 class LatentEmbedding(Protocol):
@@ -150,9 +150,9 @@ class LatentSpace(ABC):
         """The same space with about half as many nodes along each axis."""
 
     def doubled(self, axes: Sequence[int], most: int) -> LatentSpace:
-        """With twice the nodes along some axes, one after the other, as long as these are at most so many; or itself.
+        """With twice the nodes along some axes, one after the other, as long as these are at most ``most``; or itself.
 
-        Only spaces that can be cut as finely as one likes have more nodes to give.
+        Only spaces that can be cut more finely override this.
         """
         return self
 

@@ -1,4 +1,4 @@
-"""A graph of branches: the places that they join, shortest ways along it, and what is told from a root.
+"""A graph of branches: its ends and forks, shortest paths along it, and times and lineages from a root.
 
 A place is an end, where one branch begins or ends, or a fork, where three or more do. Distances are lengths of the
 shortest way along branches. Time from a root is the distance from it; round a closed branch it goes on in one
@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.latent.branches import Branches
 
-_ON_WAY = 1e-6
+_DETOUR_TOLERANCE = 1e-6
 """Share of the length of a graph by which a detour may be longer than a way and still be one."""
 
 
@@ -77,7 +77,7 @@ class BranchGraph:
 
     def distances(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """(m, n) shortest ways along the graph from coordinates (m, 1) to others (n, 1); inf where none leads."""
-        (a, from_start), (b, to_start) = self._located(A), self._located(B)
+        (a, from_start), (b, to_start) = self._locate(A), self._locate(B)
         length, closed = self.latent.lengths, self.latent.closed
         apart = np.abs(from_start[:, None] - to_start)
         round_it = np.where(closed[b], np.minimum(apart, length[b] - apart), apart)
@@ -88,7 +88,7 @@ class BranchGraph:
                 out = from_start if i == 0 else length[a] - from_start
                 back = to_start if j == 0 else length[b] - to_start
                 # The place of a closed branch, −1, is the last of the table: no way leads there.
-                found = np.minimum(found, out[:, None] + back + self._between_places[start][:, end])
+                found = np.minimum(found, out[:, None] + back + self._place_distances[start][:, end])
         return np.asarray(found)
 
     def name_forks(self, Z: FloatArray) -> FloatArray:
@@ -106,13 +106,13 @@ class BranchGraph:
         """(B, 2) coordinates of the two ends of each branch."""
         return np.stack([self.latent.domain.low, self.latent.domain.high], axis=1)
 
-    def _located(self, Z: FloatArray) -> tuple[IntArray, FloatArray]:
+    def _locate(self, Z: FloatArray) -> tuple[IntArray, FloatArray]:
         """Branch (n,) and arc length on it (n,)."""
         branch = self.latent.domain.piece(Z)
         return branch, Z[:, 0] - self.latent.domain.low[branch]
 
     @cached_property
-    def _between_places(self) -> FloatArray:
+    def _place_distances(self) -> FloatArray:
         """(V + 1, V + 1) shortest ways between places; none to the last, which stands for a closed branch."""
         V, joined = self.n_places, self.ends[:, 0] >= 0
         ways = np.full((V + 1, V + 1), np.inf)
@@ -135,7 +135,7 @@ class Milestones(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RootedGraph:
-    """A graph with a root in each of its components, ``roots`` (C, 1), from which time is told."""
+    """A graph with a root in each of its components, ``roots`` (C, 1), from which time is counted."""
 
     graph: BranchGraph
     roots: FloatArray
@@ -164,7 +164,7 @@ class RootedGraph:
         forks = forks[np.argsort(self.times(graph.places[forks]), kind="stable")] if len(forks) else forks
         at_fork = np.isclose(graph.distances(self.roots, graph.places[forks]), 0.0).any(axis=0)
         kinds = {"root": self.roots, "fork": graph.places[forks[~at_fork]], "leaf": graph.places[self.leaves]}
-        names = [name for kind, Z in kinds.items() for name in _numbered(kind, len(Z))]
+        names = [name for kind, Z in kinds.items() for name in _number_names(kind, len(Z))]
         Z = np.concatenate(list(kinds.values()))
         return Milestones(tuple(names), Z, self.times(Z))
 
@@ -172,7 +172,7 @@ class RootedGraph:
     def lineages(self) -> tuple[str, ...]:
         """Names of the ways from a root: the leaf that each leads to, then the closed branches."""
         rings = int(self.graph.latent.closed.sum())
-        return (*_numbered("leaf", len(self.leaves)), *_numbered("ring", rings))
+        return (*_number_names("leaf", len(self.leaves)), *_number_names("ring", rings))
 
     def on_lineages(self, Z: FloatArray) -> BoolArray:
         """(n, L) whether coordinates lie on the way from a root to each leaf, or on each closed branch.
@@ -181,12 +181,12 @@ class RootedGraph:
         """
         graph, leaves = self.graph, self.graph.places[self.leaves]
         rings = np.flatnonzero(graph.latent.closed)
-        slack = _ON_WAY * float(graph.latent.lengths.sum())
+        slack = _DETOUR_TOLERANCE * float(graph.latent.lengths.sum())
         detour = self.times(Z)[:, None] + graph.distances(Z, leaves) - self.times(leaves)
         return np.hstack([detour <= slack, graph.latent.domain.piece(Z)[:, None] == rings])
 
 
-def _numbered(kind: str, count: int) -> list[str]:
+def _number_names(kind: str, count: int) -> list[str]:
     """``root`` where there is one, ``root 1`` and so on where there are several; leaves and forks always count."""
     return [kind] if kind == "root" and count == 1 else [f"{kind} {i + 1}" for i in range(count)]
 

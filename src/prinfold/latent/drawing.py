@@ -1,4 +1,4 @@
-"""Drawings of latent spaces: their layout as a plane, a strip, a ring or a box, and what they are made of."""
+"""Layouts in which latent spaces are drawn: a plane, a strip, a ring or a box."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class Drawing(Protocol):
         """The layout on paper; ``flat`` keeps to the first two axes of three or more."""
 
     def directions(self, Z: FloatArray) -> FloatArray:
-        """(n, 2, Q) what turns latent directions at Z into directions on paper, keeping the shape of small marks."""
+        """(n, 2, Q) matrices from latent directions at Z to directions on paper; small marks keep their shape."""
 
     def spread(self, most: int) -> FloatArray:
         """(k, Q) places spread evenly over the space, about as many as nodes but at most ``most`` along an axis."""
@@ -264,7 +264,7 @@ def cell_middles(low: Sequence[float], high: Sequence[float], counts: Sequence[i
 
 
 def widen(low: float, high: float) -> tuple[float, float]:
-    """An interval of no length gets some, or nothing could be drawn on it."""
+    """The interval, widened where it has no length, so that something can be drawn on it."""
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 

@@ -14,7 +14,7 @@ from prinfold.numerics.radial_kernels import PROFILES
 _MOST_CENTERS = 400
 """Most coordinates that the region is made of: an even cover of all of them."""
 
-_LEVEL = 0.3
+_CONTOUR_LEVEL = 0.3
 """Sum of the kernels on the contour, in units of one at its peak. A lone row has a disc of 1.55 bandwidths about it,
 and an edge with rows along it a margin of about as much."""
 
@@ -37,4 +37,4 @@ def occupied_region(Z: FloatArray) -> Cloud:
         apart = np.asarray(cKDTree(centers).query(centers, k=2)[0])[:, 1]
         bandwidth = float(np.median(apart))
     weight = np.ones(len(centers))
-    return Cloud(centers, weight, PROFILES["gaussian"], _LEVEL / len(centers), bandwidth=bandwidth)
+    return Cloud(centers, weight, PROFILES["gaussian"], _CONTOUR_LEVEL / len(centers), bandwidth=bandwidth)

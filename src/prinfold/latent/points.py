@@ -1,4 +1,4 @@
-"""Any given set of nodes."""
+"""A latent space of nodes that are given as an array."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from prinfold.loops.bars import write_line
 from prinfold.loops.descent import DESCENTS, Descent
-from prinfold.loops.fixed_point import NOBODY, Iteration, Listeners, Outcome, go_on, run_fixed_point
+from prinfold.loops.fixed_point import NO_LISTENERS, Iteration, Listeners, Outcome, go_on, run_fixed_point
 from prinfold.loops.progress import Meter, Working, hide_progress, progress_for, while_working
 from prinfold.loops.stopping_rules import (
     Arrived,
@@ -20,7 +20,7 @@ from prinfold.loops.training_log import TrainingLog
 
 __all__ = [
     "DESCENTS",
-    "NOBODY",
+    "NO_LISTENERS",
     "Arrived",
     "Descent",
     "Discrepancy",

@@ -17,7 +17,7 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError
 
 _ARMIJO = 1e-4
-"""Share of the descent promised by the slope that a step must achieve."""
+"""Share of the descent promised by the slope that a step must achieve (Armijo, 1966)."""
 
 _CURVATURE = 0.9
 """Share of the slope at the start that may be left at the end of a step of L-BFGS; with more, the step was short."""
@@ -73,7 +73,7 @@ class Descent(Protocol):
 
 
 class RpropState(NamedTuple):
-    """Length of the last move of each coordinate, and the gradient before it, nil where the coordinate waited."""
+    """Length of the last move of each coordinate, and the gradient before it, 0 where the coordinate waited."""
 
     length: FloatArray
     gradient: FloatArray

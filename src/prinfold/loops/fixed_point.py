@@ -33,7 +33,7 @@ class Outcome(Generic[S]):
     reason: StopReason
     history: dict[str, list[float]]
     failure: WorkersLostError | None = None
-    """What ended it before its time; the state is that of the last iteration."""
+    """The error that ended it early; the state is that of the last iteration."""
 
     @property
     def converged(self) -> bool:
@@ -46,7 +46,7 @@ Listener = Callable[[Iteration[S]], bool]
 
 @dataclass(frozen=True)
 class Listeners:
-    """Whoever hears of each iteration of a training, and the file that the training is kept in, if any."""
+    """Functions that are called at each iteration of a training, and the file that keeps the training, if any."""
 
     each: tuple[Listener[Any], ...] = ()
     log: TrainingLog | None = None
@@ -61,7 +61,7 @@ class Listeners:
         return stop
 
     def after(self, n_iter: int, max_iter: int) -> Listeners:
-        """The same for a loop that goes on after ``n_iter`` iterations of another, whose end they have heard of."""
+        """The listeners of a loop that continues after ``n_iter`` iterations of another, without its iteration 0."""
 
         def shifted(listen: Listener[Any]) -> Listener[Any]:
             return lambda now: now.index > 0 and listen(replace(now, index=now.index + n_iter, max_iter=max_iter))
@@ -69,7 +69,7 @@ class Listeners:
         return replace(self, each=tuple(shifted(listen) for listen in self.each))
 
 
-NOBODY = Listeners()
+NO_LISTENERS = Listeners()
 
 
 def run_fixed_point(
@@ -79,7 +79,7 @@ def run_fixed_point(
     *,
     max_iter: int,
     tol: float,
-    listeners: Listeners = NOBODY,
+    listeners: Listeners = NO_LISTENERS,
     rule: StoppingRule | None = None,
 ) -> Outcome[S]:
     """Iterate ``step`` from ``begin()`` while ``measure(state)["objective"]`` still rises by ``tol``.
@@ -141,7 +141,7 @@ def go_on(
     more: int,
     max_iter: int,
     tol: float,
-    listeners: Listeners = NOBODY,
+    listeners: Listeners = NO_LISTENERS,
 ) -> Outcome[S]:
     """The outcome of at most ``more`` iterations of another loop, which begins where the first had settled.
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, ParamSpec, Protocol, TextIO, TypeVar
 from prinfold.exceptions import quantity
 from prinfold.loops.bars import Bar, bar_for, somebody_looks_on, write_line, write_over
 from prinfold.loops.fixed_point import Iteration
-from prinfold.rows.passes import passes_heard_by
+from prinfold.rows.pass_progress import report_passes_to
 from prinfold.validation.failures import show_verbs
 
 _SILENT_SECONDS, _REDRAW_SECONDS = 2.0, 0.1
@@ -177,7 +177,7 @@ def passes_shown(verbose: int, label: str, stream: TextIO | None = None) -> Iter
     if verbose != 1 or not somebody_looks_on(stream):
         yield
         return
-    with PassBar(label, stream) as bar, passes_heard_by(bar.hear):
+    with PassBar(label, stream) as bar, report_passes_to(bar.hear):
         yield
 
 

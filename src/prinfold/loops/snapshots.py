@@ -28,7 +28,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 class Snapshot:
-    """Packs values one after another; what occurs twice is stored once, and is one object again when it is unpacked.
+    """Packs values one after another; an object that occurs twice is stored once, and is one object after unpacking.
 
     ``begun`` is the state that training began with, where what is no data is found.
     """
@@ -113,7 +113,7 @@ def unpack(packed: Any, arrays: Mapping[str, FloatArray], begun: Any = None) -> 
 
 
 def has_form_of(found: Any, begun: Any) -> bool:
-    """Whether a state may have come of the one that training began with: the same classes, and arrays of as many axes.
+    """Whether a state has the form of the one that training began with: the same classes, and arrays of as many axes.
 
     What is None in one of them may be anything in the other, containers may have grown, and a number may have become
     one for each row or node.

@@ -46,19 +46,19 @@ class StopReason(Enum):
     @property
     def plain(self) -> str:
         """The sentence without names of settings, for people who do not write Python."""
-        return _PLAIN.get(self.name, str(self))
+        return _PLAIN_SENTENCES.get(self.name, str(self))
 
     @property
     def brief(self) -> str:
         """Short phrase for a page: that training finished, or why it did not."""
-        return _BRIEF.get(self.name, "training finished")
+        return _SHORT_PHRASES.get(self.name, "training finished")
 
     def after(self, n_iter: int) -> str:
         """How training ended and when, as a heading: "Converged after 72 iterations"."""
-        return _AFTER.get(self.name, "Converged after {}").format(quantity(n_iter, "iteration"))
+        return _HEADINGS.get(self.name, "Converged after {}").format(quantity(n_iter, "iteration"))
 
 
-_PLAIN = {
+_PLAIN_SENTENCES = {
     "CONVERGED": "Finished: more iterations would hardly change the surface.",
     "REFINED": "Finished: the surface had settled, and was refined with more nodes.",
     "STALLED": "Finished: ten more iterations have not made the surface better.",
@@ -67,7 +67,7 @@ _PLAIN = {
 }
 """Sentences that name settings or methods, said without."""
 
-_AFTER = {
+_HEADINGS = {
     "REFINED": "Converged after {}; shown are the last, with more nodes",
     "CAPPED": "Stopped after {} with the most segments allowed",
     "SCHEDULE": "Finished the schedule of {}",
@@ -79,7 +79,7 @@ _AFTER = {
 }
 """Headings of training that did not end by converging."""
 
-_BRIEF = {
+_SHORT_PHRASES = {
     "MAX_ITER": "training reached its iteration limit (max_iter) before it settled",
     "CALLBACK": "training was stopped by a callback",
     "OPEN": "training goes on with every block of rows",

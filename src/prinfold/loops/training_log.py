@@ -1,4 +1,4 @@
-"""A training that is kept in a file while it goes on, and taken up again where it was left.
+"""Checkpoints of a training: written to a file while it runs, and resumed from there.
 
 One training may be several loops, one after another: a GTM goes on with twice the nodes, for instance. Each is a
 *stage*. The file holds the outcome of every stage that has ended, and of the one under way the last iteration that was
@@ -27,7 +27,7 @@ from prinfold.loops.stopping_rules import StopReason
 _KEY = "prinfold checkpoint"
 _FORMAT = 1
 
-_SAME_START = 1e-6
+_SAME_START_TOLERANCE = 1e-6
 """Relative difference up to which two starts are the same: rounding may differ between machines."""
 
 
@@ -64,9 +64,9 @@ class TrainingLog:
         """The next stage, which begins with a state and its record."""
         number, self._next = self._next, self._next + 1
         stored = self.stages[number] if number < len(self.stages) else None
-        return Stage(self, number, begun, self._restored(stored, begun, first))
+        return Stage(self, number, begun, self._restore_stage(stored, begun, first))
 
-    def _restored(self, stored: StoredStage | None, begun: Any, first: Mapping[str, float]) -> LoopProgress | None:
+    def _restore_stage(self, stored: StoredStage | None, begun: Any, first: Mapping[str, float]) -> LoopProgress | None:
         if stored is None:
             return None
         with refuse_damage(self.path):
@@ -74,7 +74,7 @@ class TrainingLog:
             before = found.records[0]["objective"]
             if not has_form_of(found.state, begun) or not has_form_of(found.best, begun):
                 raise ValueError("it holds another state than training begins with")
-        if not isclose(before, first["objective"], rel_tol=_SAME_START, abs_tol=_SAME_START):
+        if not isclose(before, first["objective"], rel_tol=_SAME_START_TOLERANCE, abs_tol=_SAME_START_TOLERANCE):
             raise CheckpointError(
                 Message(
                     f"the training in {self.path} began at an objective of {before:.6g}, and this one begins at "
@@ -105,7 +105,7 @@ class Stage:
         self.log, self.number, self.begun, self.found = log, number, begun, found
 
     def note(self, progress: LoopProgress) -> None:
-        """Hear of an iteration that is complete, and write it if it is time."""
+        """Record a complete iteration, and write it if it is time."""
         if self.log.is_due():
             self.log.keep(self.number, self.begun, progress, wait=self.log.every == 0)
 
@@ -185,7 +185,7 @@ def read_stages(path: Path, identity: Mapping[str, Any]) -> list[StoredStage]:
 
 @contextmanager
 def refuse_damage(path: Path) -> Iterator[None]:
-    """Say of a file whose parts are not there, or of another kind, that it is no checkpoint, or a damaged one."""
+    """Raise an error for a file that is not a checkpoint, or a damaged one, where its parts cannot be read."""
     try:
         yield
     except PrinfoldError:

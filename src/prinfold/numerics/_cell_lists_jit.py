@@ -1,8 +1,9 @@
 """Sums over the pairs of latent points within reach of each other, compiled.
 
-Pairs are listed row by row: ``near[cuts[i]:cuts[i + 1]]`` are the neighbours of the i-th row of a part. What is done to
-each pair is little, so that calls and temporaries would outweigh it, and so would looking whether a place counts from
-the end of an array: names of neighbours are unsigned, and loops run over slices from nought. This module imports numba:
+Pairs are listed row by row: ``near[cuts[i]:cuts[i + 1]]`` are the neighbours of the i-th row of a part. The
+work for each pair is so little that function calls, temporaries and checks for negative indices would outweigh it:
+indices of neighbours are unsigned, and loops run over slices from 0. Predictions are those of UKR (2) and (10), and
+``near_drift`` is their gradient, UKR (29) and (30), with weights of the rows. This module imports numba:
 import it only where there is much to do.
 """
 
@@ -32,8 +33,9 @@ def find_near(
 ) -> None:
     """List the neighbours of points from ``first`` on, each in the runs of points that its ``cell`` has about it.
 
-    ``points`` (Q, n) are sorted by cell, and ``order`` tells their names. Fills ``cuts``, and as much of ``near`` and
-    of the squared distances ``s`` as there are pairs. A point is no neighbour of itself, but of others at its place.
+    ``points`` (Q, n) are sorted by cell, and ``order`` holds their original indices. Fills ``cuts``, and as much of
+    ``near`` and of the squared distances ``s`` as there are pairs. A point is no neighbour of itself, but of others at
+    its place.
     """
     longest = 0
     for i in range(len(cell)):
@@ -51,7 +53,7 @@ def find_near(
                 for j in range(len(apart)):
                     apart[j] = (here - there[j]) ** 2 + (apart[j] if q > 0 else 0.0)
             for j in range(len(apart)):
-                # Written in any case, and kept by moving on: the branch would be as good as random.
+                # Written in any case, and kept by advancing the index: a branch could not be predicted.
                 near[at], s[at] = names[j], apart[j]
                 at += np.uint64((apart[j] < square) & (j != itself))
         cuts[i + 1] = at
@@ -118,7 +120,7 @@ def _add_eight_jit(out: Any, k: Any, near: Any, p: Any, table: Any) -> Any:
 
 
 def _add_two(out: FloatArray, k: FloatArray, near: IntArray, p: int, table: FloatArray) -> None:
-    """The same for two pairs."""
+    """Add two rows of a table that the pairs from p on name, times their k."""
     raise NotImplementedError
 
 
@@ -275,7 +277,7 @@ def near_gram_fits(
     numbers: FloatArray,
     products: FloatArray,
 ) -> None:
-    """The same from the inner products G of rows, and the products whether they are wanted or not."""
+    """Predict some rows as :func:`near_fits` does, from the inner products G of rows; all products are written."""
     for i in range(len(rows)):
         row, part = rows[i], slice(cuts[i], cuts[i + 1])
         w, name, out, mine = v[part], near[part], products[part], G[rows[i]]

@@ -1,7 +1,7 @@
 """Search for the centres of a mixture that count at each place, and sums over them, compiled.
 
-Pairs are listed place by place: ``near[cuts[i]:cuts[i + 1]]`` are the centres that count at the i-th. This module
-imports numba: import it only where there is much to do.
+Pairs are listed place by place: ``near[cuts[i]:cuts[i + 1]]`` are the centres that count at the i-th. The formulas are
+those of :mod:`prinfold.numerics.kernel_mixtures`. This module imports numba: import it only where there is much to do.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def list_within(
 ) -> None:
     """List the centres within reach of places Z (n, Q), each in its runs of the sorted ``points`` (Q, m).
 
-    ``order`` tells their names. Fills ``cuts``, and as much of ``near`` and of the squared distances ``s`` as there are
-    pairs; both must have room for one more than all centres of all runs.
+    ``order`` holds their original indices. Fills ``cuts``, and as much of ``near`` and of the squared distances ``s``
+    as there are pairs; both must have room for one more than all centres of all runs.
     """
     longest = 0
     for i in range(len(Z)):
@@ -47,7 +47,7 @@ def list_within(
                 for j in range(stop - start):
                     apart[j] += (Z[i, q] - points[q, start + j]) ** 2
             for j in range(stop - start):
-                # Written in any case, and kept by moving on: the branch would be as good as random.
+                # Written in any case, and kept by advancing the index: a branch could not be predicted.
                 near[at], s[at] = order[start + j], apart[j]
                 at += int(apart[j] < square)
         cuts[i + 1] = at

@@ -76,7 +76,7 @@ def _solve(band: FloatArray, right: FloatArray) -> None:
 
 @register_jitable
 def _inverse(band: FloatArray, inverse: FloatArray) -> None:
-    """The band of (LLᵀ)⁻¹, from the last column to the first (Hutchinson and de Hoog)."""
+    """The band of (LLᵀ)⁻¹, from the last column to the first (Hutchinson & de Hoog, 1985)."""
     reach, m = band.shape[0] - 1, band.shape[1]
     for j in range(m - 1, -1, -1):
         last = min(reach, m - 1 - j)

@@ -22,7 +22,7 @@ def _foot(x: FloatArray, begin: FloatArray, step: FloatArray, size: float) -> tu
     return t, away
 
 
-_GROUP = 16
+_GROUP_ROWS = 16
 """Rows that are looked at together: those that follow each other in a table may be neighbours."""
 
 
@@ -79,10 +79,10 @@ def sweep(
             size[j] += step[j, d] * step[j, d]
             middle[j, d] = begin[j, d] + 0.5 * step[j, d]
         reach[j] = 0.5 * np.sqrt(size[j]) * (1.0 + 1e-9)
-    # Nought before anything is found: whatever the numbers are, what is named first is a segment.
+    # 0 before anything is found: whatever the numbers are, each index is that of a segment.
     near, away, center = np.zeros(n_segments, dtype=np.int64), np.empty(n_segments), np.empty(D)
-    for low in range(0, len(X), _GROUP):
-        high = min(low + _GROUP, len(X))
+    for low in range(0, len(X), _GROUP_ROWS):
+        high = min(low + _GROUP_ROWS, len(X))
         count = _candidates(X[low:high], begin, step, size, center, away, near)
         guess = near[0]
         for i in range(low, high):

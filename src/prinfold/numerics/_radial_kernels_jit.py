@@ -1,4 +1,4 @@
-"""Kernel values of some latent points with all others, compiled.
+"""Kernel values of some latent points with all others, UKR (33) and (34), compiled.
 
 This module imports numba: import it only where there is much to do.
 """

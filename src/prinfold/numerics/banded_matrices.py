@@ -14,7 +14,7 @@ from scipy.linalg import solveh_banded
 from prinfold._typing import FloatArray, IntArray
 
 _RIDGE = 1e-12
-"""Of the largest entry, added to the diagonal of a matrix that vertices without rows leave singular."""
+"""Share of the largest entry that is added to the diagonal where vertices without rows leave a matrix singular."""
 
 
 class BandedMatrix(NamedTuple):

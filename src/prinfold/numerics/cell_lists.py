@@ -115,7 +115,7 @@ class Grid:
     side: float
     stride: IntArray
     order: IntArray
-    """(n,) names of the points, cell by cell."""
+    """(n,) original indices of the points, cell by cell."""
     keys: IntArray
     """Of the cells that hold points, rising."""
     firsts: IntArray

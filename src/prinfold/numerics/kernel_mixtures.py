@@ -4,10 +4,13 @@ At places z with d_j = z − c_j and s_j = ‖d_j‖², every sum here is one ov
 
     b_j = w_j k(s_j) / Σ w k,    u_j = w_j k'(s_j) / Σ w k,    v_j = w_j k''(s_j) / Σ w k.
 
+The mean is the estimator of Nadaraya and Watson, UKR (2) and KMM (3); gradient and Hessian of the density are those of
+SCMS 4.3 for any profile k.
+
 A kernel of finite reach is summed over the centres within it only, found by a tree; one that reaches everywhere over
 all centres, relative to the nearest, so that a place far from all of them has shares too. Sums run along each row in
-the same order whatever else is in the batch. Over many centres all this is compiled; what is here by NumPy suits few,
-and is what the other is held against.
+the same order whatever else is in the batch. Over many centres all this is compiled; the NumPy code here serves few,
+and is the reference for the compiled code.
 """
 
 from __future__ import annotations
@@ -116,7 +119,7 @@ class Shares(NamedTuple):
     """Shares b of the centres at a block of places, with ``log_sum`` (n,) log Σ w k, −inf where nothing is in reach.
 
     ``value`` is b of the module's formulas; where nothing is in reach the nearest centre has all of it. ``weight`` is
-    w / Σ w k, or nil there, and ``s`` the squared distances, both relieved of a factor that they have in common.
+    w / Σ w k, or 0 there, and ``s`` the squared distances; a factor common to all centres of a place is left out.
     """
 
     pairs: CenterPairs
@@ -230,7 +233,7 @@ class Mixture:
         return value, gradient
 
     def log_density_hessian(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same with its gradient (n, Q) and Hessian (n, Q, Q)."""
+        """(n,) log-density with its gradient (n, Q) and Hessian (n, Q, Q)."""
         n, Q = np.shape(Z)
         value, gradient, hessian = np.empty(n), np.empty((n, Q)), np.empty((n, Q, Q))
 
@@ -370,12 +373,12 @@ class WideMixture:
         return self.mixture.log_density(Z / self.bandwidth)
 
     def log_density_gradient(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same with its gradient (n, Q)."""
+        """(n,) log-density with its gradient (n, Q)."""
         value, gradient = self.mixture.log_density_gradient(Z / self.bandwidth)
         return value, gradient / self.bandwidth
 
     def log_density_hessian(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same with its gradient (n, Q) and Hessian (n, Q, Q)."""
+        """(n,) log-density with its gradient (n, Q) and Hessian (n, Q, Q)."""
         value, gradient, hessian = self.mixture.log_density_hessian(Z / self.bandwidth)
         return value, gradient / self.bandwidth, hessian / self.bandwidth**2
 

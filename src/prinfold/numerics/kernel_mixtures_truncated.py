@@ -5,7 +5,8 @@ whose squared distance exceeds that of the nearest, t, by no more than
 
     2 (40 + log m + log w_max − log w_min),
 
-since all m others together then make up less than exp(−40) of what the nearest does: nothing, to a double. A place far
+since all m others together are then less than exp(−40) times the term of the nearest, which double precision does not
+see (a bound of ours). A place far
 from all centres still has its nearest.
 """
 
@@ -29,7 +30,7 @@ _PART_PAIRS = 2**16
 """Pairs of a place and a centre that are looked at between two calls."""
 
 _NEGLIGIBLE_NATS = 40.0
-"""Nats below the nearest centre's kernel from which on all others together are nil."""
+"""Nats below the nearest centre's term from which on all others together are left out."""
 
 
 class PairList(NamedTuple):

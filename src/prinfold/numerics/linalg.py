@@ -1,4 +1,4 @@
-"""Symmetric solves that survive rank deficiency."""
+"""Solves with symmetric matrices that may be singular."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def solve_symmetric(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def _solve_truncated(A: FloatArray, B: FloatArray) -> FloatArray:
-    # The default driver leaves eigenvalues that should be nil twenty times larger than this one does.
+    # The default driver leaves eigenvalues that should be 0 twenty times larger than this one does.
     value, vector = eigh(A, check_finite=False, driver="evd")
     keep = value > _rounding(A) * max(value[-1], 0.0)
     vector = vector[:, keep]
@@ -51,10 +51,10 @@ def conjugate_gradients(
     max_iter: int,
     tol: float,
 ) -> FloatArray:
-    """X with A X = ``right`` for a symmetric positive semi-definite operator, from zero.
+    """X with A X = ``right`` for a symmetric positive semi-definite operator (Hestenes & Stiefel, 1952), from X = 0.
 
     Stops when the preconditioned residual has fallen by ``tol``. Each iterate minimises the quadratic on a growing
-    subspace, so that any of them has a positive product with ``right``. SciPy's divides by a curvature of nil, which a
+    subspace, so that any of them has a positive product with ``right``. SciPy's divides by a curvature of 0, which a
     semi-definite operator may have.
     """
     X, residual = np.zeros_like(right), right.copy()

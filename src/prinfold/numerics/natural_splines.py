@@ -1,6 +1,7 @@
 """Natural and closed cubic splines by their values at knots: places, slopes and bending energy.
 
-Of all functions through given values, the natural spline has the least ∫ f″(x)² dx (Reinsch).
+Of all functions through given values, the natural spline has the least ∫ f″(x)² dx (Reinsch, 1967). The matrix of that
+integral is that of Green & Silverman (1994, section 2.1), for closed splines too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from prinfold._typing import FloatArray
 
 
 class Knots(NamedTuple):
-    """K knots at ``places`` (K,), increasing; ``period`` is nil for an open curve, whose ends are natural."""
+    """K knots at ``places`` (K,), increasing; ``period`` is 0 for an open curve, whose ends are natural."""
 
     places: FloatArray
     period: float = 0.0

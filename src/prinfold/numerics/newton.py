@@ -15,7 +15,7 @@ _LONGEST_STEP = 2.0
 
 _LEAST_LOG_CHANGE = 1e-10
 _SHORTEST_STEP_SHARE = 1e-6
-"""Change of a logarithm that ends the steps, and the share of a step below which none goes up any more."""
+"""Change of a logarithm that ends the steps, and the share of a step below which shorter ones are not tried."""
 
 
 def newton_ascent(

@@ -4,9 +4,9 @@ With B the (n, m) values of m cubic B-splines on K even cells, the coefficients 
 
     Σ_i w_i ‖x_i − B_i C‖² / Σ_i w_i + λ ∫ ‖f''(u)‖² du,    f(u) = B(u) C,
 
-so that (G + λΩ) C = R with G = BᵀWB, R = BᵀWX, W = diag(w) / Σw and Ω = ∫ B''B''ᵀ. The matrices are banded; on a
-ring they are so too once nodes are numbered from both ends, 0, m − 1, 1, m − 2, … . The trace of the hat matrix is
-that of (G + λΩ)⁻¹G, which only needs the inverse within the band.
+(O'Sullivan, 1986), so that (G + λΩ) C = R with G = BᵀWB, R = BᵀWX, W = diag(w) / Σw and Ω = ∫ B''B''ᵀ. The matrices are
+banded; on a ring they are so too once nodes are numbered from both ends, 0, m − 1, 1, m − 2, … . The trace of the hat
+matrix is that of (G + λΩ)⁻¹G, which only needs the inverse within the band.
 
 SciPy's ``make_smoothing_spline`` has a knot at every row, no rings and no weights in its choice of λ: for one λ and
 three columns it takes 25 times (300 rows) to 100 times (2000 rows) as long as forty of them take here.

@@ -1,7 +1,7 @@
 """Nearest points on a polyline for many rows, as alternating methods need them at every step.
 
 With segments a_j + t (b_j − a_j), 0 ≤ t ≤ 1, a row x has on each of them the foot t = (x − a)·(b − a) / ‖b − a‖², cut
-to [0, 1]; the nearest of all counts, and of several as near the first.
+to [0, 1]; the nearest of all counts, and of several as near the first (Hastie & Stuetzle, 1989, take the last).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from prinfold.rows.rows import for_each_block, row_slices
 
 _BLOCK_ROWS = 4096
 
-_FEW_COLUMNS = 16
+_MOST_COLUMNS_SWEPT = 16
 """Columns up to which segments are passed over one by one; beyond, matrix products with all of them are quicker."""
 
 
@@ -55,7 +55,7 @@ def nearest_on_segments(X: FloatArray, begin: FloatArray, step: FloatArray) -> F
     feet = Feet(np.empty(len(X), dtype=np.int64), np.empty(len(X)), np.empty(len(X)))
 
     def one(part: slice) -> None:
-        if X.shape[1] > _FEW_COLUMNS:
+        if X.shape[1] > _MOST_COLUMNS_SWEPT:
             feet.segment[part], feet.share[part], feet.squared[part] = _by_products(X[part], begin, step)
             return
         sweep(X[part], begin, step, feet.segment[part], feet.share[part], feet.squared[part])
@@ -78,7 +78,7 @@ def _require_polyline(X: FloatArray, vertices: FloatArray) -> None:
 
 def _by_products(X: FloatArray, begin: FloatArray, step: FloatArray) -> Feet:
     """Feet of rows by products of rows with vertices and steps, computed exactly once the segment is known."""
-    center = begin.mean(axis=0)  # so that little cancels where all is far from nought
+    center = begin.mean(axis=0)  # so that few digits cancel where rows are far from the origin
     rows, begins = X - center, begin - center
     size = np.einsum("sd,sd->s", step, step)
     size = np.where(size > 0, size, 1.0)

@@ -1,4 +1,4 @@
-"""Radial profiles k(s) of the squared distance s in bandwidths, scaled so that k(0) = 1.
+"""Radial profiles k(s) of the squared distance s in bandwidths, scaled so that k(0) = 1, as in UKR (25), (33) and (34).
 
 A profile is used for density estimates and for regression on latent points alike, so that it must have a continuous
 first derivative; the Epanechnikov kernel has none at its rim and is not here.
@@ -15,7 +15,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 
 GAUSSIAN_CUT = 6.0
-"""Bandwidths beyond which a truncated Gaussian is nil: what is left out weighs less than exp(−18) = 1.5e-8 each."""
+"""Bandwidths beyond which a truncated Gaussian is 0: each value left out is less than exp(−18) = 1.5e-8."""
 
 FARTHEST = 1200.0
 """Squared distances in bandwidths are held there: exp(−600) changes no sum that is not computed anew, and subnormal
@@ -31,7 +31,7 @@ class PairwiseKernel(Protocol):
 
     @property
     def line(self) -> tuple[float, float]:
-        """(a, b) of a + b s, which :meth:`split` starts from: whoever computes s has it for nothing."""
+        """(a, b) of a + b s, the argument of :meth:`split`: it costs no more to compute than s."""
 
     def split(self, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """(k, g, c) with k = k(s) and c·g = dk/ds at u = a + b s, written over ``u`` and ``room``; k may be g."""
@@ -47,7 +47,7 @@ class Profile(Protocol):
 
     @property
     def reach(self) -> float:
-        """Distance in bandwidths from which on the kernel is exactly nil; inf where it never is."""
+        """Distance in bandwidths from which on the kernel is exactly 0; inf where it never is."""
 
     @property
     def width(self) -> float:
@@ -70,12 +70,12 @@ class Profile(Protocol):
 
     @property
     def pairwise(self) -> PairwiseKernel:
-        """The same kernel for all pairs of a block at once."""
+        """The kernel for all pairs of a block at once."""
 
 
 @dataclass(frozen=True)
 class GaussianPairs:
-    """exp(−s/2) of all pairs of a block, nil beyond ``reach``."""
+    """exp(−s/2) of all pairs of a block, 0 beyond ``reach``."""
 
     reach: float
     decay: float | None = -0.5
@@ -131,13 +131,13 @@ class PowerPairs:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """k(s) = exp(−s/2); with a finite ``reach`` nil beyond it."""
+    """k(s) = exp(−s/2); with a finite ``reach`` 0 beyond it."""
 
     reach: float = inf
     name: str = "gaussian"
     width: ClassVar[float] = 1.0
     power: ClassVar[int] = 0
-    """None: a Gaussian is the limit of powers."""
+    """No power: a Gaussian is the limit of the powers p → ∞."""
 
     def value(self, s: FloatArray) -> FloatArray:
         k = np.exp(-0.5 * s)
@@ -162,7 +162,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Power:
-    """k(s) = (1 − s)₊ᵖ, nil from one bandwidth on: p = 2 is the quartic kernel, p = 3 the triweight."""
+    """k(s) = (1 − s)₊ᵖ, 0 from one bandwidth on: p = 2 is the quartic kernel, p = 3 the triweight."""
 
     power: int
     name: str

@@ -1,4 +1,4 @@
-"""Many small symmetric matrices at once, one for each entry of an array.
+"""Cholesky factors, solves and inverses of many small symmetric matrices at once, one for each entry of an array.
 
 A matrix of q rows is kept as its lower half, *packed*: an array (q(q + 1)/2, ...) with entry (a, b), b ≤ a, at
 ``at(a, b)``. Loops go over rows and columns, of which there are few, and each step is one operation on whole arrays.

@@ -1,4 +1,4 @@
-"""Readers of what Arrow reads: Parquet, Arrow and CSV files, datasets and tables.
+"""Readers of Parquet, Arrow and CSV files, and of Arrow datasets and tables.
 
 Left to itself Arrow reads as far ahead as it can, however slowly its batches are taken. So files are read a part at a
 time, and the next part only when it is asked for.
@@ -89,7 +89,7 @@ class ArrowFileReader:
 class CsvReader:
     """A file of text, whose first line names the columns.
 
-    What is a whole number in the first lines may not be one further down, so that all numbers are read as fractions.
+    A column may begin with whole numbers and go on with fractions, so that all numbers are read as floats.
     """
 
     path: str
@@ -111,7 +111,7 @@ class CsvReader:
 
 
 def _columns_to_read(keys: Sequence[Key] | None, names: Sequence[str]) -> list[str] | None:
-    """Names of the columns to read; None for all, also where some are not there, of which others will tell."""
+    """Names of the columns to read; None for all, also where some are absent, which the caller reports."""
     found = [key for key in keys or () if isinstance(key, str) and key in names]
     return found if keys is not None and len(found) == len(keys) else None
 
@@ -121,7 +121,7 @@ def _as_tables(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def table_of(batch: Any) -> Any:
-    """A record batch as a table, which is what others know."""
+    """A record batch as an Arrow table, the type that all other code handles."""
     return library("pyarrow").Table.from_batches([batch])
 
 

@@ -13,7 +13,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.rows.column_selection import ColumnReader, Key, Numbers, cut, keys_apart, length_of, select_columns
 from prinfold.rows.dask_partitions import DaskPartitions, partitions_of
-from prinfold.rows.passes import listener
+from prinfold.rows.pass_progress import progress_callback
 from prinfold.rows.readers import PartitionReader, reader_of
 from prinfold.rows.tree_sums import TreeSum
 from prinfold.validation.named_block import NamedBlock
@@ -217,7 +217,7 @@ class Blocks:
 
     def pieces(self) -> Iterator[Any]:
         """Pieces of the source that have rows, as they came; whoever listens is told how far that has come."""
-        hear, n_read = listener(), 0
+        hear, n_read = progress_callback(), 0
         if hear is None:
             yield from self._pieces()
             return

@@ -1,7 +1,7 @@
 """Columns taken from a source, and pieces of it as arrays of numbers.
 
 A piece is whatever a source gives at a time: an array, a sparse matrix, a frame or an Arrow table. The first piece
-decides what the columns are; all others, of this pass and of later ones, are held to it.
+decides what the columns are; all others, of this pass and of later ones, must have the same.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Key = str | int
 """A column by name, or by number, from 0 on."""
 
 _NUMBERS = "biufO"
-"""Kinds of arrays that may be numbers; of objects it shows when they are turned into some."""
+"""Kinds of arrays that may be numbers; objects are converted, which fails where they are not."""
 
 
 class ColumnReader(Protocol):
-    """How pieces of a source become numbers."""
+    """Turns pieces of a source into numbers."""
 
     @property
     def keys(self) -> tuple[Key, ...]: ...
@@ -96,7 +96,7 @@ class ColumnSelection:
         return table
 
     def _refuse_others(self, columns: _Columns) -> None:
-        """Say so where a piece has not the columns of the first."""
+        """Raise an error where the columns of a piece are not those of the first."""
         if (columns.names is None) != (self.width is not None):
             kinds = ("with names", "without") if self.width is None else ("without names", "with them")
             raise InvalidDataError(
@@ -130,7 +130,7 @@ class PieceColumns(NamedTuple):
 
 
 def take_columns(piece: Any, columns: Sequence[Key] | None, weight: Key | None) -> PieceColumns:
-    """The same columns, whatever they hold, before they are numbers."""
+    """Some columns of a piece and its weights, before they are turned into numbers."""
     found = _Columns.of(piece)
     kept, own = found.chosen(columns, weight)
     if found.names is not None:
@@ -142,7 +142,7 @@ def take_columns(piece: Any, columns: Sequence[Key] | None, weight: Key | None) 
 def keys_apart(
     piece: Any, columns: Sequence[Key] | None, weight: Key | None, taken: Sequence[Key], what: str
 ) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """The keys of the chosen columns of a piece but for those that ``what`` names, and of those."""
+    """Keys of the chosen columns but for those ``taken``, and the keys of these; errors name the argument ``what``."""
     found = _Columns.of(piece)
     own = tuple(found.key(each, what) for each in taken)
     kept = tuple(key for key in found.chosen(columns, weight)[0] if key not in own)
@@ -262,7 +262,7 @@ def _values(column: Any) -> Any:
 
 
 def _as_floats(values: Any, native: Any) -> FloatArray:
-    """Numbers in single precision where they are, else in double; an error names what is no number."""
+    """Numbers in single precision where they are, else in double; an error names a value that is no number."""
     if values.dtype in (np.float32, np.float64) and values.dtype.isnative:
         found: FloatArray = values
         return found

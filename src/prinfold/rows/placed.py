@@ -1,4 +1,4 @@
-"""Rows that lie on a device too, as passes there need them."""
+"""Rows copied to a device, such as a graphics card, in the form in which passes there use them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class PlacedRows(NamedTuple):
 
 
 def placed(rows: Rows) -> PlacedRows:
-    """Rows on their device, to which they are brought once."""
+    """The rows on their device; they are copied at the first call and kept for later ones."""
     assert rows.device is not None
     device = rows.device
     return rows.get_or_make(device, lambda: _place(device, rows))
 
 
 def _place(device: Device, rows: Rows) -> PlacedRows:
-    """Rows brought to a device, rounded to its precision; their squares are those of the rounded numbers."""
+    """Rows copied to a device and rounded to its precision, with the squares of the rounded numbers."""
     weight = None if rows.weight is None else device.put(rows.weight)
     with device.memory_named():
         table, squares = (_center_there if rows.plain and device.has_double else _center_here)(device, rows)

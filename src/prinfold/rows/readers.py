@@ -119,7 +119,7 @@ class ConcatenatedReader:
 
 @dataclass(frozen=True)
 class NamedFileReader:
-    """Reader of a file, which names it in what the library that reads it says is wrong with it."""
+    """Reader of a file; errors of the library that reads it are raised with the name of the file."""
 
     path: Path
     reader: Reader
@@ -247,7 +247,7 @@ def _from_zarr(path: Path) -> Reader:
 def _from_folder(path: Path) -> Reader:
     """A folder of files of one kind, which may lie in folders of their own, in the order of their names.
 
-    Names that begin with a dot or an underscore are those of other programs' notes, by custom.
+    Files whose names begin with a dot or an underscore are skipped: by custom they hold metadata of other programs.
     """
     own = (file for file in path.rglob("*") if not any(part[0] in "._" for part in file.relative_to(path).parts))
     files = sorted(file for file in own if file.suffix in _BY_ARROW)
@@ -315,7 +315,7 @@ def _from_sequence(source: Sequence[Any]) -> Reader:
     return ConcatenatedReader(tuple(reader_of(each) for each in source))
 
 
-def _is_used_up(source: Any) -> bool:
+def _is_iterator(source: Any) -> bool:
     return isinstance(source, Iterator) or _kind(source) == "pyarrow.RecordBatchReader"
 
 
@@ -339,7 +339,7 @@ def _refuse_query(source: Any) -> Reader:
 
 _READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader]], ...] = (
     (_is_path, _from_path),
-    (_is_used_up, _refuse_iterator),
+    (_is_iterator, _refuse_iterator),
     (_is_arrow, _from_arrow),
     (_is_batch, lambda source: ArrowTableReader(table_of(source))),
     (nw.dependencies.is_into_dataframe, MemoryReader),

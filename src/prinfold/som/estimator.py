@@ -37,7 +37,7 @@ from prinfold.som.neighborhoods import NEIGHBORHOODS, Neighborhood
 from prinfold.som.node_surface import NARROWEST, NodeMap, NodeWins
 from prinfold.som.schedules import Schedule, as_schedule
 from prinfold.som.verbs import SOMVerbs
-from prinfold.validation.memory import require_memory
+from prinfold.validation.memory_limits import require_memory
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names, refuse_empty_columns
 from prinfold.validation.settings import (

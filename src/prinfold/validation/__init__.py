@@ -1,1 +1,1 @@
-"""Checks of what comes in: settings, tables, weights and classes, and the words in which the rest is refused."""
+"""Checks of settings, tables, weights and classes, and the errors for those that cannot be used."""

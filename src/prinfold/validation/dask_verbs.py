@@ -1,4 +1,4 @@
-"""Verbs asked of Dask arrays and frames: nothing is computed before the user asks for it, and no row is gathered.
+"""Verbs for Dask arrays and frames: computed lazily, partition by partition, without gathering rows.
 
 Every verb that says something of each row is mapped over the partitions. The fitted model is an ordinary local one; it
 travels within the graph of tasks.
@@ -16,7 +16,7 @@ import numpy as np
 from prinfold.exceptions import UnsupportedInputError
 from prinfold.validation.named_block import NamedBlock
 
-_MEANS = frozenset({"score", "projection_error", "quantization_error", "topographic_error"})
+_VERBS_OF_MEANS = frozenset({"score", "projection_error", "quantization_error", "topographic_error"})
 """Verbs whose answer is the mean over rows."""
 
 
@@ -44,7 +44,7 @@ def ask_partitions(verb: Callable[..., Any], estimator: Any, X: Any, options: Ma
     probe = _answer_for_a_row(verb, estimator, rows.shape[1], options)
     model = delayed(estimator, pure=False, traverse=False)
     ask = {"model": model, "verb": verb.__name__, "options": dict(options), "names": names}
-    if isinstance(probe, float | np.floating) and verb.__name__ in _MEANS:
+    if isinstance(probe, float | np.floating) and verb.__name__ in _VERBS_OF_MEANS:
         found = da.map_blocks(_weighted, rows, chunks=(rows.chunks[0], (2,)), meta=np.empty((0, 2)), **ask)
         one_each = da.map_blocks(_first_row, found, chunks=((1,) * found.numblocks[0], (2,)), meta=np.empty((0, 2)))
         total, n = one_each.compute().sum(axis=0)
@@ -65,7 +65,7 @@ def _no_entries(verb: Callable[..., Any], estimator: Any) -> UnsupportedInputErr
 
 
 def _ask_frames(verb: Callable[..., Any], estimator: Any, X: Any, options: Mapping[str, Any]) -> Any:
-    """The same where columns may hold anything, names of sequences too: partitions stay frames.
+    """The answer of a verb for a Dask frame whose columns may hold text, or names of sequences: partitions stay frames.
 
     A frame comes of frames. Partitions hold whole sequences.
     """
@@ -82,7 +82,7 @@ def _ask_frames(verb: Callable[..., Any], estimator: Any, X: Any, options: Mappi
         of_frame = partial(_ask_for_frame, verb=verb.__name__, options=dict(options), empty=probe.iloc[:0])
         return X.map_partitions(of_frame, model=model, meta=probe.iloc[:0])
     parts = X.to_delayed()
-    if isinstance(probe, float | np.floating) and verb.__name__ in _MEANS:
+    if isinstance(probe, float | np.floating) and verb.__name__ in _VERBS_OF_MEANS:
         found = _compute_all([delayed(_weighted)(part, model=model, **ask) for part in parts])
         total, n = np.sum([each[0] for each in found], axis=0)
         return float(total / n)
@@ -128,7 +128,7 @@ def _ask_for_frame(block: Any, *, model: Any, verb: str, options: Any, empty: An
 
 
 def _weighted(block: Any, **ask: Any) -> Any:
-    """(n, 2) in its first row the answer for a partition times its rows, and how many these are; nil elsewhere."""
+    """(n, 2) zeros but for the first row: the answer for a partition times its number of rows, and that number."""
     found = np.zeros((max(len(block), 1), 2))
     if len(block):
         found[0] = float(_ask(block, **ask)) * len(block), len(block)
@@ -147,7 +147,7 @@ def _answer_for_a_row(verb: Callable[..., Any], estimator: Any, n_columns: int, 
         warnings.simplefilter("ignore")
         n_features = getattr(estimator, "n_features_in_", n_columns)
         row = np.zeros((1, n_features if first == "Z" else n_columns))
-        if getattr(estimator, "_accept_frames", False):  # whose columns may have levels, of which nil is none
+        if getattr(estimator, "_accept_frames", False):  # whose columns may have levels, of which 0 is none
             row = np.asarray(estimator._some_row())
         if first == "Z":
             row = estimator.transform(row)

@@ -1,4 +1,4 @@
-"""Notes on what a table is like, for whoever fits a surface to it: unlike units, groups, a row that takes over."""
+"""Diagnostics of a table before a surface is fitted: unlike units, separate groups, a row that dominates."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ UNLIKE_SPREADS = 10.0
 _NARROW_QUANTILE = 0.25
 """Quantile of the spreads that stands for most of the columns: one that hardly varies is no reason to scale others."""
 
-_PIECES_ROWS = 500
+_GROUP_SAMPLE_ROWS = 500
 """Rows, spread evenly through the table, among which separate groups are sought: each costs as many distances."""
 
-_FEWEST_PIECE_ROWS = 10
+_FEWEST_GROUP_ROWS = 10
 """Fewest of those rows that are a group, and no outliers."""
 
 _FEWEST_ROWS_TO_WARN, _WARN_SCATTER_SHARE, _WARN_FAR_RATIO = 20, 0.25, 5.0
@@ -105,7 +105,7 @@ def separate_groups(rows: FloatArray) -> list[int]:
     The longest edges of the minimum spanning tree part the groups: those three times as long as all edges within.
     Lone rows are no groups.
     """
-    some = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _PIECES_ROWS)).astype(int))]
+    some = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _GROUP_SAMPLE_ROWS)).astype(int))]
     apart = pdist(some)
     if not np.isfinite(apart).all():
         return [len(some)]
@@ -114,7 +114,7 @@ def separate_groups(rows: FloatArray) -> list[int]:
     wide = np.flatnonzero((length[1:] > _GAP_RATIO * length[:-1]) & (length[:-1] > 0)) + 1
     for first in wide:
         sizes = _sizes_before(merges, int(first))
-        large = sizes[sizes >= _FEWEST_PIECE_ROWS]
+        large = sizes[sizes >= _FEWEST_GROUP_ROWS]
         if len(large) > 1 and large.sum() > 0.9 * len(some):
             return [int(size) for size in large]
     return [len(some)]
@@ -144,7 +144,7 @@ def heavy_row_note(squares: FloatArray, label: Callable[[int], str]) -> Message 
 
 def groups_note(rows: FloatArray) -> Message | None:
     """A message about rows (n, D) that fall into separate groups; None where they hang together."""
-    sizes = separate_groups(rows) if len(rows) >= 2 * _FEWEST_PIECE_ROWS else [len(rows)]
+    sizes = separate_groups(rows) if len(rows) >= 2 * _FEWEST_GROUP_ROWS else [len(rows)]
     if len(sizes) < 2:
         return None
     shares = ", ".join(f"{percent(size / sum(sizes))}" for size in sizes)

@@ -1,4 +1,4 @@
-"""Failures of arithmetic and memory inside a public verb, told in words: which columns or settings they come from.
+"""Errors for failures of arithmetic and memory in a public verb, which name the columns or settings at fault.
 
 A verb checks its table and settings before it begins. Numbers that pass may still lead out of double precision
 together: columns in units that are 1e100 apart, a setting at the far end of its range, a row far from all that the
@@ -61,37 +61,37 @@ def fit_arguments() -> Mapping[str, Any]:
 
 
 def goes_on_from(path: str, require_sound: Callable[[Any], None]) -> None:
-    """Say that the fit under way goes on from a file: what the package itself would not get wrong comes from there."""
+    """Record that the fit under way resumes from a file: errors that no other fit raises are then laid to that file."""
     if (fit := _FITTING.get()) is not None:
         fit.checkpoint, fit.require_sound = path, require_sound
 
 
-class _Shown:
-    """Gives what a verb of some name runs within: nothing, until :func:`show_verbs` says otherwise."""
+class _VerbContext:
+    """Holds the maker of context managers in which verbs run: empty ones, until :func:`show_verbs` sets another."""
 
     within: Callable[[str], AbstractContextManager[object]] = staticmethod(lambda name: nullcontext())
 
 
 def show_verbs(within: Callable[[str], AbstractContextManager[object]]) -> None:
-    """Run every public verb within what ``within`` makes of its name, such as a line that says how long it takes."""
-    _Shown.within = staticmethod(within)
+    """Run every public verb in the context manager ``within(name)``, such as a line that shows the time it takes."""
+    _VerbContext.within = staticmethod(within)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
-_FAR_APART = 1e6
+_UNLIKE_RANGES = 1e6
 """How many times as wide as another a column may spread before the two are named."""
 
 _NOT_FINITE = re.compile(r"\b(finite|nan|infs?|infinity)\b", re.IGNORECASE)
-"""Words by which libraries tell that numbers were not finite, in errors of no kind of their own."""
+"""Words in the messages of libraries that raise a plain error where numbers are not finite."""
 
-_FOLLOWING_ERRORS = (TypeError, ValueError, LookupError, RecursionError, AssertionError)
-"""Errors that are about something else, unless numbers left double precision before: then they follow from it."""
+_ERRORS_AFTER_OVERFLOW = (TypeError, ValueError, LookupError, RecursionError, AssertionError)
+"""Errors that have causes of their own, unless numbers overflowed before: then they are consequences of that."""
 
 
 def gate_verbs(cls: C) -> C:
-    """A class of estimators of which every public verb goes through the gate, and those of its subclasses."""
+    """The class with every public verb wrapped by :func:`name_failures`, and those of its subclasses too."""
     base: Any = cls
 
     def gate_subclass(subclass: Any, /, **options: Any) -> None:
@@ -111,11 +111,11 @@ def _gate_own_verbs(cls: type) -> None:
 
 def may_have_gaps(verb: F) -> F:
     """A verb whose answer says by NaN which cells of its rows are missing."""
-    vars(verb)[_GAPS] = True
+    vars(verb)[_GAPS_ATTRIBUTE] = True
     return verb
 
 
-_GAPS = "_may_have_gaps"
+_GAPS_ATTRIBUTE = "_may_have_gaps"
 
 
 def name_failures(verb: F) -> F:
@@ -142,13 +142,13 @@ def name_failures(verb: F) -> F:
         token = _FITTING.set(_Fit(given) if outer is None and verb.__name__ == "fit" else outer)
         try:
             errors = _named_errors(left, verb.__name__, _name(self), lambda reason: _refusal(self, verb, X, reason))
-            with _Shown.within(f"{_name(self)}.{verb.__name__}"), errors:
+            with _VerbContext.within(f"{_name(self)}.{verb.__name__}"), errors:
                 found = verb(self, *args, **options)
                 if outer is None and (fit := _FITTING.get()) is not None and fit.require_sound is not None:
                     fit.require_sound(self)
         finally:
             _FITTING.reset(token)
-        _judge(self, verb, X, found, left)
+        _check_answer(self, verb, X, found, left)
         if verb.__name__ == "fit" and outer is None and not dask:
             warn_about_table(self, X, given.get("sample_weight"))
         return found
@@ -163,14 +163,14 @@ def name_call_failures(function: F) -> F:
     """
 
     def refusal(reason: str) -> str:
-        return f"{function.__name__} has no finite answer here: {reason.rstrip('.')}. {_NEARER}"
+        return f"{function.__name__} has no finite answer here: {reason.rstrip('.')}. {_RANGE_ADVICE}"
 
     @wraps(function)
     def named(*args: Any, **options: Any) -> Any:
         left: set[str] = set()
         with _named_errors(left, function.__name__, function.__name__, refusal):
             found = function(*args, **options)
-        if not vars(function).get(_GAPS):
+        if not vars(function).get(_GAPS_ATTRIBUTE):
             numbers = list(_numbers(found))
             if any(np.isnan(each).any() for each in numbers):
                 raise InvalidDataError(refusal(_reason(left) or "some of its numbers would be NaN"))
@@ -178,7 +178,7 @@ def name_call_failures(function: F) -> F:
                 raise InvalidDataError(refusal(_reason(left)))
         if left:
             words = f"{function.__name__}: {_reason(left)}, and rows that are far from the others may count for nothing"
-            warn_caller(f"{words}. {_NEARER}", DegenerateWarning)
+            warn_caller(f"{words}. {_RANGE_ADVICE}", DegenerateWarning)
         return found
 
     return named  # type: ignore[return-value]
@@ -195,19 +195,19 @@ def _named_errors(left: set[str], verb: str, owner: str, refusal: Callable[[str]
             _refuse_checkpoint(owner, error)
         raise
     except MemoryError as error:
-        raise NotEnoughMemoryError(f"{owner} ran out of memory in {verb}: {error}; {_SMALLER}") from error
+        raise NotEnoughMemoryError(f"{owner} ran out of memory in {verb}: {error}; {_MEMORY_ADVICE}") from error
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise InvalidDataError(refusal(str(error))) from error
     except Exception as error:
         _refuse_checkpoint(owner, error)
-        follows = isinstance(error, _FOLLOWING_ERRORS) and bool(left)
+        follows = isinstance(error, _ERRORS_AFTER_OVERFLOW) and bool(left)
         if not follows and not (type(error) is ValueError and _NOT_FINITE.search(str(error))):
             raise
         raise InvalidDataError(refusal(_reason(left) or str(error))) from error
 
 
 def _refuse_checkpoint(owner: str, error: Exception) -> None:
-    """Lay an error that no other fit has to the checkpoint that this one goes on from, if there is one."""
+    """Raise an error about the checkpoint, if the fit resumes from one, for errors that no other fit raises."""
     fit = _FITTING.get()
     if fit is not None and fit.checkpoint is not None:
         raise CheckpointError(
@@ -216,7 +216,7 @@ def _refuse_checkpoint(owner: str, error: Exception) -> None:
         ) from error
 
 
-_SMALLER = "give fewer rows or columns, or ask for less: fewer nodes, basis functions or maps"
+_MEMORY_ADVICE = "give fewer rows or columns, or ask for less: fewer nodes, basis functions or maps"
 
 
 def _name(estimator: Any) -> str:
@@ -227,7 +227,7 @@ def _reason(left: set[str], place: str = "") -> str:
     return f"numbers left double precision{place} ({' and '.join(sorted(left))})" if left else ""
 
 
-def _judge(estimator: Any, verb: Callable[..., Any], X: Any, found: Any, left: set[str]) -> None:
+def _check_answer(estimator: Any, verb: Callable[..., Any], X: Any, found: Any, left: set[str]) -> None:
     """Refuse an answer that is not finite after arithmetic left double precision, and NaN always; warn of a finite one.
 
     Without such an event infinity is an answer: the logarithm of a density that is zero. So is NaN in a verb that says
@@ -239,7 +239,7 @@ def _judge(estimator: Any, verb: Callable[..., Any], X: Any, found: Any, left: s
         words = _reason(left, " in the fit" if learned else f" in {verb.__name__}")
         words = f"{_name(estimator)}: {words}, and outlying rows may have been ignored"
         return warn_caller(f"{words}. {_remedy(estimator, X)}", DegenerateWarning)
-    is_whole = not learned and not vars(verb).get(_GAPS)
+    is_whole = not learned and not vars(verb).get(_GAPS_ATTRIBUTE)
     if left or (is_whole and any(np.isnan(each).any() for each in numbers)):
         if learned:
             forget(estimator)
@@ -286,7 +286,7 @@ def _refusal(estimator: Any, verb: Callable[..., Any], X: Any, reason: str) -> s
 def _remedy(estimator: Any, X: Any) -> str:
     """Advice: columns that are far apart, by name, or else the settings."""
     spreads = _column_spreads(X)
-    if len(spreads) and spreads.max() > _FAR_APART * spreads.min():
+    if len(spreads) and spreads.max() > _UNLIKE_RANGES * spreads.min():
         labels = column_labels(estimator, len(spreads))
         wide, narrow = int(spreads.argmax()), int(spreads.argmin())
         return (
@@ -294,10 +294,10 @@ def _remedy(estimator: Any, X: Any) -> str:
             "for rows that were mistyped, or scale the columns first, for example with "
             "sklearn.preprocessing.StandardScaler."
         )
-    return _NEARER
+    return _RANGE_ADVICE
 
 
-_NEARER = "Bring settings that are very small or very large nearer to their defaults, or scale the columns first."
+_RANGE_ADVICE = "Bring settings that are very small or very large nearer to their defaults, or scale the columns first."
 
 
 def _column_spreads(X: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Arrays that know the names of their columns."""
+"""Arrays with the names of their columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prinfold._typing import FloatArray
 
 
 class NamedBlock(np.ndarray[Any, Any]):
-    """An array that knows the names of its columns; what is made of it, a part or a sum, knows of none."""
+    """An array with the names of its columns; arrays computed from it, such as parts or sums, have none."""
 
     names: tuple[str, ...] | None = None
     row_labels: Callable[[int], str] | None = None
@@ -21,7 +21,7 @@ class NamedBlock(np.ndarray[Any, Any]):
     def of(
         cls, table: FloatArray, names: tuple[str, ...] | None, row_labels: Callable[[int], str] | None = None
     ) -> NamedBlock:
-        """The same numbers with names."""
+        """A table with names of its columns."""
         block = table.view(cls)
         block.names, block.row_labels = names, row_labels
         return block

@@ -9,8 +9,8 @@ Parameters
     {tol, default=1e-5}
     {random_state.starts}
 
-What is behind the comma goes to the end of the first line, for defaults that differ. What is behind a dot tells texts
-about parameters of the same name apart.
+Text behind a comma goes to the end of the first line, for defaults that differ. A suffix behind a dot distinguishes
+texts about parameters of the same name.
 """
 
 from __future__ import annotations

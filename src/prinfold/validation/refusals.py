@@ -205,8 +205,8 @@ def refuse_cells(X: Any) -> None:
                 float(value if value is not None else np.nan)
             except OverflowError:
                 raise InvalidDataError(
-                    f"Input X: column {name} holds a number that is too large for float64, {shown(value, _CELL)} in "
-                    f"row {row}; scale the column, or mark the cell as missing, by NaN"
+                    f"Input X: column {name} holds a number that is too large for float64, {shown(value, _CELL_WIDTH)} "
+                    f"in row {row}; scale the column, or mark the cell as missing, by NaN"
                 ) from None
             except (TypeError, ValueError) as error:
                 if isinstance(value, complex):  # for which scikit-learn has words of its own
@@ -216,14 +216,14 @@ def refuse_cells(X: Any) -> None:
                     continue
                 kind = UnsupportedInputError if isinstance(error, TypeError) else InvalidDataError
                 raise kind(
-                    f"Input X: column {name} holds what is no number, such as {shown(value, _CELL)} of type "
+                    f"Input X: column {name} holds what is no number, such as {shown(value, _CELL_WIDTH)} of type "
                     f"{type(value).__name__} in row {row} ({error}); drop it or turn it into numbers"
                 ) from None
     if missing:
         raise InvalidDataError(f"Input X: {missing}; turn the column into numbers, with NaN for what is missing")
 
 
-_CELL = 40
+_CELL_WIDTH = 40
 """How many characters of a cell an error shows."""
 
 
@@ -246,7 +246,7 @@ def refuse_ragged(X: Any) -> None:
 
 
 def _columns(X: Any) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Columns of whatever may be a table, each with what to call it."""
+    """Columns of anything that may be a table, each with its name for messages."""
     if nw.dependencies.is_pandas_dataframe(X):
         yield from ((repr(str(name)), X.iloc[:, j].tolist()) for j, name in enumerate(X.columns))
         return

@@ -18,7 +18,7 @@ _BLOCK_NUMBERS = 2**20
 
 
 def warn_about_table(estimator: Any, X: Any, weight: Any) -> None:
-    """Say what a plain table of numbers is like, as far as it matters to the estimator that was fitted to it."""
+    """Warn about properties of a table of numbers that matter to the estimator that was fitted to it."""
     table = _plain_numbers(X)
     if table is None:
         return

@@ -1,4 +1,4 @@
-"""Checks of what users hand in: tables, weights, classes, latent coordinates.
+"""Checks of the arguments of verbs: tables, weights, classes, latent coordinates.
 
 The only file that touches scikit-learn's private helpers.
 """
@@ -92,7 +92,7 @@ def fill_masked(values: Any) -> Any:
 
 @contextmanager
 def named_misfits(X: Any) -> Iterator[None]:
-    """Name the row or column of a table for which it cannot be made into an array; else say what was said of it."""
+    """Raise errors of conversion to an array that name the row or column at fault, or repeat the library's message."""
     try:
         yield
     except (PrinfoldError, MemoryError):
@@ -181,7 +181,7 @@ def check_errors(errors: Any, table: FloatArray, estimator: Any = None) -> Float
 
 
 def check_frame(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """A table as it is, for those who hand it on to others that read it; names and number of its columns are kept."""
+    """A table as it is, for estimators that pass it on to others; the names and number of its columns are recorded."""
     refuse_containers(X, accept_sparse=True)
     try:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -215,19 +215,19 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
 
 
 _HEAVIEST, _LIGHTEST = 1e50, 1e-50
-"""Between which the largest weight lies. Beyond, rows have counted for all there is, or for nothing, long before."""
+"""Range into which the largest weight is brought, so that squares and inverses of weights stay in double precision."""
 
-_LEAST_SHARE = 1e-100
-"""Share of the largest weight that a weight above zero has at least: to any rounding it counts for nothing either."""
+_LEAST_WEIGHT_SHARE = 1e-100
+"""Smallest weight above zero, as a share of the largest: far below rounding, so that its row changes no sum."""
 
 
 def weights_within_reach(weight: FloatArray) -> FloatArray:
-    """Weights (n,) that all count as they did, and whose squares and inverses double precision holds."""
+    """Weights (n,) in the same proportions but for rounding, with squares and inverses that double precision holds."""
     largest = weight.max()
     least = weight.min(where=weight > 0, initial=largest)
-    if _LIGHTEST <= largest <= _HEAVIEST and least >= _LEAST_SHARE * largest:
+    if _LIGHTEST <= largest <= _HEAVIEST and least >= _LEAST_WEIGHT_SHARE * largest:
         return weight
-    share = np.where(weight > 0, np.maximum(weight / largest, _LEAST_SHARE), 0.0)
+    share = np.where(weight > 0, np.maximum(weight / largest, _LEAST_WEIGHT_SHARE), 0.0)
     return np.asarray(share * np.clip(largest, _LIGHTEST, _HEAVIEST))
 
 
@@ -343,11 +343,11 @@ def check_latent(Z: Any, n_columns: int) -> FloatArray:
 
 
 def forget(estimator: Any) -> None:
-    """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""
+    """Delete the fitted attributes of an earlier fit, so that a fit that fails does not leave a mixture of both."""
     for name in [name for name in vars(estimator) if name.endswith("_") or name == "_model"]:
         delattr(estimator, name)
 
 
 def gives_frames(estimator: Any) -> bool:
-    """Whether ``set_output`` asks that what ``transform`` returns be made into a frame."""
+    """Whether ``set_output`` makes ``transform`` return a frame."""
     return bool(_get_output_config("transform", estimator)["dense"] != "default")

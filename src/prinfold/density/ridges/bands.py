@@ -19,7 +19,7 @@ from prinfold.density.bandwidths import effective_number
 from prinfold.density.ridges.mean_shift import Flow, Status
 from prinfold.exceptions import InvalidParameterError, percent
 from prinfold.loops import Meter
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 
 MakeFlow: TypeAlias = Callable[[FloatArray, FloatArray], Flow]
 """Makes the flow to the ridge of a density on rows (n, D) with weights (n,)."""

@@ -31,7 +31,7 @@ from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 from prinfold.density.strips import sort_by_cell
 from prinfold.exceptions import InvalidDataError, percent
 from prinfold.loops import Meter
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 
 _NOISE_BANDWIDTHS = 4.0
 """Bandwidths of the noise on rows drawn for the comparison."""

@@ -1,4 +1,4 @@
-"""Mixed columns that are read block by block: a first pass tells what the columns are, then blocks are encoded.
+"""Mixed columns (thesis 6.8) that are read block by block: a first pass finds their kinds, then blocks are encoded.
 
 The kinds and levels are those of all rows, as of a table in memory. Wherever numbers are read afterwards, the encoded
 blocks stand for the source, so that everything else is that of numbers.
@@ -31,7 +31,7 @@ def summarize_blocks(blocks: Blocks) -> TableSummary:
 
 @dataclass(frozen=True)
 class _LookAtColumns:
-    """Looks at the columns of a piece; it can be sent to where the rows are."""
+    """Summarises the columns of a piece; it can be sent to where the rows are."""
 
     columns: tuple[Key, ...] | None
     weight: Key | None
@@ -81,7 +81,7 @@ class EncodedColumns:
 
 
 def encoded_blocks(blocks: Blocks, columns: Columns, unseen: str) -> Blocks:
-    """The same source as numbers that stand for what its columns hold."""
+    """A source of blocks with its columns encoded as numbers."""
     if columns.frame:
         keys: tuple[Key, ...] = tuple(columns.names)
     else:

@@ -1,4 +1,4 @@
-"""Numbers that stand for columns handed back as such, in a frame of the library and in the types that they came in."""
+"""Encoded columns turned back into values, in a frame of the library and in the types in which they came."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def as_frame(data: dict[str, Any], columns: Columns) -> Any:
     library: Any = columns.frame
     frame = nw.from_dict({name: _listlike(values) for name, values in data.items()}, backend=library)
     for column in columns:
-        frame = frame.with_columns(_typed(frame[column.name], column, data[column.name]))
+        frame = frame.with_columns(_cast_like_column(frame[column.name], column, data[column.name]))
     return frame.to_native()
 
 
@@ -45,7 +45,7 @@ def fill_frame(X: Any, columns: Columns, data: dict[str, Any], missing: Any) -> 
         if column.levels and own is not None:  # pandas has several types of text
             fresh.append(nw.from_native(series.to_native().astype(own), series_only=True))
         else:
-            fresh.append(_typed(series, column, data[column.name]))
+            fresh.append(_cast_like_column(series, column, data[column.name]))
     return frame.with_columns(*fresh).to_native() if fresh else frame.clone().to_native()
 
 
@@ -53,7 +53,7 @@ def _listlike(values: Any) -> Any:
     return values.tolist() if values.dtype.kind == "O" else values
 
 
-def _typed(series: Any, column: Column, values: Any) -> Any:
+def _cast_like_column(series: Any, column: Column, values: Any) -> Any:
     """A series in the type that its column had, where the values still fit it."""
     if column.dtype == "Enum":  # whose levels only the newest interface of narwhals takes
         newest: Any = narwhals

@@ -1,4 +1,4 @@
-"""Columns of a table read, told apart and turned into numbers (thesis 6.8): what each is, and its levels."""
+"""The kind of each column of a table and its levels, and columns encoded as numbers (thesis 6.8)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from prinfold.validation.settings import Constraint, flag, one_of
 _SHOWN = 6
 """Levels that a text names."""
 
-_FEW_IDS = 10
+_FEWEST_NAME_LEVELS = 10
 """Levels from which text of which more than half the values differ is taken for names of rows."""
 
-_OVERDISPERSED = 1.5
+_NEGATIVE_BINOMIAL_RATIO = 1.5
 """Variance over mean from which counts are negative binomial."""
 
 
@@ -106,7 +106,7 @@ class Columns:
 
     @cached_property
     def layout(self) -> Layout:
-        """Which predictors belong to which column."""
+        """The predictors of each column."""
         return Layout(tuple(c.kind for c in self.columns), tuple(c.width for c in self.columns))
 
     @property
@@ -219,7 +219,7 @@ def choose_columns(
 
 
 def choose_kinds(columns: Sequence[ColumnSummary], wanted: Any, size_factor: Any = None, frame: str = "") -> Columns:
-    """The same by what was found of each column."""
+    """Kinds of all columns from their summaries."""
     names = [column.name for column in columns]
     given = {"auto": {}}.get(wanted) if isinstance(wanted, str) else {_place(k, names): v for k, v in wanted.items()}
     if given is None:
@@ -230,7 +230,7 @@ def choose_kinds(columns: Sequence[ColumnSummary], wanted: Any, size_factor: Any
 
 
 def _place(key: Any, names: Sequence[str]) -> int:
-    """Which column a name or number means."""
+    """The position of the column that a name or number stands for."""
     if isinstance(key, str):
         if names.count(key) == 1:
             return names.index(key)
@@ -274,14 +274,14 @@ def automatic_kind(found: ColumnSummary) -> tuple[str, str]:
         return "gaussian", "whole numbers that do not start at 0"
     assert found.moments is not None
     mean, variance = float(found.moments.mean[0]), float(found.moments.variance[0])
-    if variance > _OVERDISPERSED * mean:
+    if variance > _NEGATIVE_BINOMIAL_RATIO * mean:
         return "negative_binomial", f"whole numbers from 0 up, variance {variance / mean:.3g} times the mean"
     return "poisson", "whole numbers from 0 up"
 
 
 def _refuse_row_numbers(found: ColumnSummary) -> None:
     """Raise an error for whole numbers that run from 0 or 1 up, each of them once."""
-    if found.n > _FEW_IDS and found.low in {0.0, 1.0} and found.looks_numbered:
+    if found.n > _FEWEST_NAME_LEVELS and found.low in {0.0, 1.0} and found.looks_numbered:
         raise InvalidDataError(
             Message(
                 f"column {found.name!r} holds the numbers {found.low:.0f} to {found.high:.0f}, each once: it looks "
@@ -294,7 +294,7 @@ def _refuse_row_numbers(found: ColumnSummary) -> None:
 
 def _kind_of_text(found: ColumnSummary) -> tuple[str, str]:
     n, distinct = found.n, math.inf if found.distinct is None else len(found.distinct)
-    if (distinct == n > 2 or distinct > max(_FEW_IDS, n / 2)) and not found.declared:
+    if (distinct == n > 2 or distinct > max(_FEWEST_NAME_LEVELS, n / 2)) and not found.declared:
         raise InvalidDataError(
             Message(
                 f"column {found.name!r} has {_number_of(found)} different values in {n} rows, such as "

@@ -21,9 +21,9 @@ _DIFFERENCE_STEP = 0.1
 
 
 class MixedNodes(NamedTuple):
-    """Nodes as the E-step wants them: ``loading`` (2D', K) goes with [t, s]; ``centers`` (K, D') are predictors.
+    """Nodes in the form that the E-step uses: ``loading`` (2D', K) goes with [t, s].
 
-    ``learned`` says whether dispersions are to be learned.
+    ``centers`` (K, D') are predictors. ``learned`` says whether dispersions are to be learned.
     """
 
     layout: Layout
@@ -38,7 +38,7 @@ class MixedNodes(NamedTuple):
         return 1
 
     def log_density(self, loaded: MixedBlock, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest."""
+        """log p(t | node): terms that differ between nodes into ``work[0]`` (n, K); returns (n,) the sum of others."""
         loading = self.loading if near is None else self.loading[:, near]
         np.dot(np.concatenate([loaded.values, loaded.exposure], axis=1), loading, out=work[0])
         own, g = loaded.own.copy(), self.layout.predictors("gaussian")
@@ -143,7 +143,7 @@ class MixedNodes(NamedTuple):
             d, s = part.start, exposed[:, column]
             between = np.maximum(square[:, d] - np.square(expected[:, d]), 0.0)
             mean[:, column] = s * expected[:, d]
-            variance[:, column] = np.square(s) * between + _rescaled(
+            variance[:, column] = np.square(s) * between + _rescale_variance(
                 kind, s, within[:, d], square[:, d], expected[:, d]
             )
         return mean, variance
@@ -151,7 +151,7 @@ class MixedNodes(NamedTuple):
 
 @dataclass
 class MixedSums:
-    """Sums under way: ``products`` (2D' + 1, K) of t, s and 1; ``scattered`` (K, D'') of s g."""
+    """Sums of an E-step: ``products`` (2D' + 1, K) of t, s and 1; ``scattered`` (K, D'') of s g."""
 
     nodes: MixedNodes
     products: FloatArray
@@ -210,7 +210,7 @@ class MixedSums:
 
 
 def means(layout: Layout, eta: FloatArray) -> FloatArray:
-    """(K, D') what to expect where predictors are η: numbers, shares of levels, counts at a size factor of 1."""
+    """(K, D') expectations at predictors η: numbers, shares of levels, counts at a size factor of 1."""
     found = eta.copy()
     for _, part, family in layout.with_family:
         found[:, part] = family.mean(eta[:, part])
@@ -229,7 +229,9 @@ def mean_jacobian(layout: Layout, eta: FloatArray, jacobian: FloatArray) -> Floa
     return found
 
 
-def _rescaled(kind: str, s: FloatArray, within: FloatArray, square: FloatArray, expected: FloatArray) -> FloatArray:
+def _rescale_variance(
+    kind: str, s: FloatArray, within: FloatArray, square: FloatArray, expected: FloatArray
+) -> FloatArray:
     """The variance within nodes at size factors s: of counts μ s + μ² s² / r, that at 1 being μ + μ² / r."""
     return within if kind == "gaussian" else s * expected + np.square(s) * np.maximum(within - expected, 0.0)
 

@@ -46,12 +46,12 @@ class MixedParameters(Parameters):
 
     @property
     def level(self) -> float:
-        """By the mean of the Gaussian variances; 1 where there are none."""
+        """One over the mean of the Gaussian variances; 1 where there are none."""
         return float(1.0 / np.mean(1.0 / self.precision)) if len(self.precision) else 1.0
 
     @property
     def cells(self) -> Parameters:
-        """Those of the Gaussian columns."""
+        """The parameters of the Gaussian columns."""
         return self.noise.cells.parameters(self.weights[:, self.noise.gaussian], self.precision)
 
     def extrapolate(self, new: Self, factor: float) -> Self:

@@ -62,12 +62,12 @@ class ColumnSummary:
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
         if not other.n or not self.n:  # of what type is a column of nothing?
             filled = self if self.n else other
-            return replace(filled, declared=_joined(self.declared, other.declared) if filled.declared else None)
+            return replace(filled, declared=_join_levels(self.declared, other.declared) if filled.declared else None)
         of_type = self if self.what == other.what else self._as_float_with(other)
         both = None if self.distinct is None or other.distinct is None else _union(self.distinct, other.distinct)
         return replace(
             of_type,
-            declared=_joined(self.declared, other.declared),
+            declared=_join_levels(self.declared, other.declared),
             n=self.n + other.n,
             first=self.first,
             distinct=both if both is not None and len(both) <= self.most else None,
@@ -103,7 +103,7 @@ def _union(one: Any, other: Any) -> Any:
     return one | other if isinstance(one, frozenset) else np.union1d(one, other)
 
 
-def _joined(one: tuple[Any, ...] | None, other: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+def _join_levels(one: tuple[Any, ...] | None, other: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     """Levels that types name, in the order in which blocks name them."""
     if one is None or other is None:
         return one if other is None else other

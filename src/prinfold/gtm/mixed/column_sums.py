@@ -1,4 +1,4 @@
-"""Blocks of rows of mixed columns, the statistics of them that one M-step needs, and the best dispersion for those."""
+"""Blocks of rows of mixed columns (thesis 6.8), their statistics for an M-step, and the best dispersion for those."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST_DISPERSION, MOST_DISPERSION = 1e-3, 1e6
 
 @dataclass(frozen=True)
 class MixedBlock:
-    """A block of rows: ``values`` (n, D') and their ``exposure`` (n, D'), both nil where a cell is missing.
+    """A block of rows: ``values`` (n, D') and their ``exposure`` (n, D'), both 0 where a cell is missing.
 
     ``seen`` (n, D) tells which cells are there, ``factor`` (n,) is the size factor, and ``own`` (n,) what the log
     density has that no parameter changes.
@@ -33,7 +33,7 @@ class MixedBlock:
         return len(self.values)
 
     def shapes(self, d: int, r: float) -> tuple[FloatArray, FloatArray]:
-        """(n,) negative binomial counts t, and t + r: the shape of their gamma variable, nil where none is."""
+        """(n,) negative binomial counts t, and t + r: the shape of their gamma variable, 0 where none is."""
         counts = self.values[:, d].astype(np.float64, copy=False)
         return counts, np.where(self.exposure[:, d] > 0, counts + r, 0.0)
 
@@ -58,7 +58,7 @@ class MixedStatistics(RowStatistics):
 
 
 def best_dispersion(slack: Any) -> Any:
-    """The root r of ln r − ψ(r) = −1 − slack, slack being the mean of ln g − g."""
+    """The root r of ln r − ψ(r) = −1 − slack, slack being the mean of ln g − g: the shape of a gamma (Minka, 2002)."""
     y = np.maximum(-1.0 - np.asarray(slack, dtype=np.float64), 1e-12)
     r = (3.0 - y + np.sqrt(np.square(y - 3.0) + 24.0 * y)) / (12.0 * y)  # within 2 % everywhere
     for _ in range(4):

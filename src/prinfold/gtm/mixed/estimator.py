@@ -104,7 +104,7 @@ class MixedGTM(MixedTables):
         Weights of the basis functions, for each linear predictor: one for a column, of a categorical one as many as
         levels.
     offset_ : ndarray of shape (D,)
-        Mean of the training rows in Gaussian columns, about which their predictors are; nil in others.
+        Mean of the training rows in Gaussian columns, about which their predictors are; 0 in others.
     noise_variance_ : float
         Mean variance of the noise in Gaussian columns; 1 where there are none.
     noise_parameters_ : dict
@@ -261,7 +261,7 @@ class MixedGTM(MixedTables):
         return self._like_training_table(super().sample(n, random_state=random_state), whole=True)
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
-        """Rows with what is missing filled in, given what was measured of them.
+        """Rows with missing cells filled in, given what was measured of them.
 
         A number becomes its expectation, a level the likeliest one.
 
@@ -279,19 +279,19 @@ class MixedGTM(MixedTables):
         frame or ndarray of shape (n, D)
             The rows, in a frame where X is one; what was measured stays as it is.
         ndarray of shape (n, D)
-            Of numbers the standard deviation about their expectation, nil where they were measured; of levels the
+            Of numbers the standard deviation about their expectation, 0 where they were measured; of levels the
             probability of the one filled in, 1 where it was measured. Only with ``return_std``.
         """
         table = self._table(X)
         rows = self._rows(table, errors)
         codes = dense(table).astype(np.float64)
         missing = np.isnan(codes)
-        spread = np.where(self._of_levels(), 1.0, np.zeros(codes.shape))
+        spread = np.where(self._level_columns(), 1.0, np.zeros(codes.shape))
         if missing.any():
             mean, variance = self._completion(rows)
             codes = np.where(missing, mean, codes)
             spread = np.where(missing, np.sqrt(variance), spread)
-        found = self._filled(X, codes, missing)
+        found = self._fill_cells(X, codes, missing)
         return (found, spread) if return_std else found
 
     # ------------------------------------------------------------------------------ shape of the surface
@@ -337,7 +337,7 @@ class MixedGTM(MixedTables):
             "spread": self._spread,
             "attributes": mixed_attributes,
             "folds": mixed_folds,
-            "row_steps": (self._about_numbers_alone,),
+            "row_steps": (self._center_gaussian_columns,),
             "basis_steps": (),  # numbers of levels are no distances
             "model_steps": (self._inform_noise,),
             "start_steps": (link_start,),
@@ -355,15 +355,15 @@ class MixedGTM(MixedTables):
         return gtm.GTMModel(surface, noise, choose_penalty(self))
 
     def _center(self, table: FloatArray, weight: FloatArray | None, gaps: bool) -> FloatArray:
-        """(D,) means of Gaussian columns, nil of others."""
+        """(D,) means of Gaussian columns, 0 of others."""
         found = np.zeros(table.shape[1])
         g = self.columns_.layout.columns("gaussian")
         if len(g):
             found[g] = table_mean(table[:, g], weight, gaps and has_gaps(table[:, g]))
         return found
 
-    def _about_numbers_alone(self, rows: Rows) -> Rows:
-        """Rows less the mean of Gaussian columns alone, whoever took off what."""
+    def _center_gaussian_columns(self, rows: Rows) -> Rows:
+        """Rows with the mean taken off Gaussian columns only."""
         offset, g = np.zeros(rows.n_columns), self.columns_.layout.columns("gaussian")
         offset[g] = rows.offset[g]
         return replace(rows, offset=offset)
@@ -378,7 +378,7 @@ class MixedGTM(MixedTables):
         return column_spread(numbers, self.noise_floor)
 
     def _inform_noise(self, model: gtm.GTMModel, rows: Rows) -> gtm.GTMModel:
-        """The model with what its noise takes from the rows."""
+        """The model with the quantities that its noise takes from the rows."""
         self._refuse_errors(rows.errors)
         noise: Any = model.noise
         return replace(model, noise=inform_noise(noise, rows, totals=self.size_factors == "auto"))

@@ -26,17 +26,17 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, sequence_of
 from prinfold.validation.settings import integer, one_of
 
-_NEWTON_STEPS = 3
-_HALVINGS = 30
+_MOST_NEWTON_STEPS = 3
+_MOST_HALVINGS = 30
 _ARMIJO = 1e-4
-"""Share of what a step promises that it has to hold."""
+"""Share of the gain promised by the slope that a step must achieve (Armijo, 1966)."""
 
-_SETTLED = 1e-10
-"""Promised gain per unit of mass below which a column has nothing left to climb."""
+_LEAST_GAIN = 1e-10
+"""Promised gain per unit of mass below which a column has converged."""
 
 
 class Family(NamedTuple):
-    """An exponential family: A(η) (K,), its gradient (K, L), which is the mean, and what to take for its curvature."""
+    """An exponential family: A(η) (K,), its gradient (K, L), which is the mean, and the curvature for Newton steps."""
 
     log_partition: Callable[[FloatArray], FloatArray]
     mean: Callable[[FloatArray], FloatArray]
@@ -101,7 +101,7 @@ SIZE_FACTOR = "size_factor"
 @storable
 @dataclass(frozen=True)
 class Layout:
-    """Which predictors belong to which column: ``kinds`` and how many predictors each column has, ``widths``."""
+    """The predictors of each column: its kind, in ``kinds``, and how many predictors it has, in ``widths``."""
 
     _kinds: ClassVar[Kinds] = {
         "kinds": sequence_of(one_of((*KINDS, SIZE_FACTOR)), "D"),
@@ -180,16 +180,16 @@ def climb(
     if family == CATEGORICAL:
         weights = weights - weights.mean(axis=1, keepdims=True)
     present = value(weights)
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(_MOST_NEWTON_STEPS):
         eta = Phi @ weights
         gap = moment - mass[:, None] * family.mean(eta)
         bend = mass[:, None] * family.curvature(eta)
         step = _newton(surface, bend, bend * eta + gap, strength, weights) - weights
         penalty = strength * surface.penalty_mask[:, None] * weights
         promise = float(np.vdot(Phi.T @ gap - penalty, step))
-        if not promise > _SETTLED * mass.sum():
+        if not promise > _LEAST_GAIN * mass.sum():
             break
-        factor = _uphill(value, weights, step, present, promise)
+        factor = _step_share(value, weights, step, present, promise)
         if factor == 0.0:
             break
         weights = weights + factor * step
@@ -207,12 +207,12 @@ def _newton(
     return np.hstack(list(each))
 
 
-def _uphill(
+def _step_share(
     value: Callable[[FloatArray], float], weights: FloatArray, step: FloatArray, present: float, promise: float
 ) -> float:
     """How much of a step to take, 0 where none of it is uphill."""
     factor = 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(_MOST_HALVINGS):
         there = value(weights + factor * step)
         if np.isfinite(there) and there >= present + _ARMIJO * factor * promise:
             return factor

@@ -1,8 +1,8 @@
-"""Where the training of mixed columns begins: any start of numbers, in an encoded table and seen through the links.
+"""Starts of a GTM of mixed columns (thesis 6.8): any start of a numerical GTM, made in an encoded table.
 
 Numbers are in units of their spread; of levels there is an indicator for each, and of counts the square root at a size
-factor of 1, all less their mean. Images of the nodes in that table become shares and rates, and their predictors the
-targets of the weights.
+factor of 1, all less their mean. Images of the nodes in that table become shares and rates, and their predictors, by
+the link functions, the targets of the weights. The encoding is ours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import Rows, Selection, sum_blocks
 
 _TINY = 1e-300
-_RIDGE = 1e-9
+_PREDICTOR_RIDGE = 1e-9
 """Regularisation per node of the fit to the predictors: only enough to be well posed."""
 
 _LEAST_SHARE = 0.02
@@ -32,7 +32,7 @@ _FIRST_DISPERSIONS = 0.1, 1e3
 
 
 class Averages(NamedTuple):
-    """Weighted sums of an encoded table (D',): cells seen, what they hold, its square, cells and their exposure."""
+    """Weighted sums over an encoded table (D',): cells seen, values, their squares, original cells and exposure."""
 
     seen: FloatArray
     total: FloatArray
@@ -66,7 +66,7 @@ class _AveragesOf:
         noise = self.noise
         loaded, weight = noise.load(rows.block(part)), rows.block_weight(part)
         seen = loaded.seen[:, noise.layout.source]
-        encoded, values = _encoded(noise, loaded), loaded.values.astype(np.float64)
+        encoded, values = _encode_block(noise, loaded), loaded.values.astype(np.float64)
         ones = np.ones(len(loaded)) if weight is None else weight
         every = seen, encoded, np.square(encoded), values, np.square(values), loaded.exposure
         return Averages(*(ones @ each.astype(np.float64) for each in every))
@@ -78,7 +78,7 @@ def averages(noise: MixedNoise, rows: Rows) -> Averages:
 
 
 def inform_noise(noise: MixedNoise, rows: Rows, *, totals: bool) -> MixedNoise:
-    """The noise with what it takes from the data: the row added, first dispersions, and counts to expect.
+    """The noise with the quantities that it takes from data: the row added, first dispersions, expected counts.
 
     ``totals`` says that size factors are to be found from the counts of each row.
     """
@@ -107,7 +107,7 @@ def inform_noise(noise: MixedNoise, rows: Rows, *, totals: bool) -> MixedNoise:
     return replace(noise, prior=prior, prior_mass=found.exposure / found.seen, first_dispersion=first)
 
 
-def _encoded(noise: MixedNoise, loaded: MixedBlock) -> FloatArray:
+def _encode_block(noise: MixedNoise, loaded: MixedBlock) -> FloatArray:
     """(n, D') numbers as they are, indicators of levels, and square roots of counts at a size factor of 1."""
     found = loaded.values.astype(np.float64)
     at = noise.layout.starts[noise.layout.counted]
@@ -133,14 +133,14 @@ class EncodedRows(Rows):
         return len(self.unit)
 
     def block(self, part: Selection) -> FloatArray:
-        """Encoded rows; what is missing is the middle of its column."""
+        """Encoded rows; missing cells are the mean of their column."""
         loaded = self.noise.load(super().block(part))
-        encoded = (_encoded(self.noise, loaded) - self.middle) / self.unit
+        encoded = (_encode_block(self.noise, loaded) - self.middle) / self.unit
         return np.where(loaded.seen[:, self.noise.layout.source] > 0, encoded, 0.0).astype(self.table.dtype, copy=False)
 
 
 def link_start(start: Start) -> Start:
-    """The start made in the encoded table, with predictors that give what it gave there."""
+    """A start in the encoded table, turned into predictors whose means are its values there."""
 
     def linked_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> MixedParameters:
         noise: Any = model.noise
@@ -160,7 +160,7 @@ def link_start(start: Start) -> Start:
         Phi = model.surface.node_features
         for column, part, _ in noise.layout.with_family:
             eta = _predictors(noise.layout.kinds[column], seen[:, part], noise.prior[part] / noise.prior_mass[part])
-            weights[:, part] = model.surface.regress(Phi, eta, _RIDGE * len(Phi))
+            weights[:, part] = model.surface.regress(Phi, eta, _PREDICTOR_RIDGE * len(Phi))
         first: MixedParameters = noise.initial(weights, begun.precision / np.square(unit[g]))
         return first
 

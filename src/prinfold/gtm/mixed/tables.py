@@ -1,4 +1,4 @@
-"""Tables of mixed columns: how they come into a model, and how rows are handed back like them."""
+"""Tables of mixed columns: encoded as numbers for a model, and rows decoded into tables like them."""
 
 from __future__ import annotations
 
@@ -52,26 +52,26 @@ class MixedTables(LatentGridModel):
             # What has no weight is not looked at, and levels that only such rows have are none.
             some, weight = [each._replace(values=each.values[kept]) for each in raw], weight[kept]
         chosen = choose_columns(some, self.columns, self._factor_column, library_of(checked), weight)
-        self.columns_ = self._with_use_of_factors(chosen)
+        self.columns_ = self._with_useful_factors(chosen)
         return self._encode_table(checked, raw, "missing", fitting=True)
 
     def _assemble_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> tuple[Recipe, TrainingJob]:
-        """A first pass tells what the columns are; those after it read numbers that stand for them."""
+        """Find the columns in a first pass; later passes read them encoded as numbers."""
         self._refuse_errors(errors)
         refuse_beside(sample_weight)
         found = summarize_blocks(blocks)
         chosen = choose_kinds(found.columns, self.columns, self._factor_column, found.frame)
-        self.columns_ = self._with_use_of_factors(chosen)
+        self.columns_ = self._with_useful_factors(chosen)
         return super()._assemble_blocks(encoded_blocks(blocks, self.columns_, "missing"), sample_weight, errors)
 
-    def _coded(self, blocks: Blocks) -> Blocks:
+    def _encode_blocks(self, blocks: Blocks) -> Blocks:
         return encoded_blocks(blocks, self.columns_, self.unseen)
 
     @property
     def _factor_column(self) -> Any:
         return None if self.size_factors in (None, "auto") else self.size_factors
 
-    def _with_use_of_factors(self, columns: Columns) -> Columns:
+    def _with_useful_factors(self, columns: Columns) -> Columns:
         """The columns, if size factors are of use to them."""
         named = self._factor_column
         n_counted = len(columns.layout.counted)
@@ -91,7 +91,7 @@ class MixedTables(LatentGridModel):
     def _encode_table(self, checked: Any, raw: Any, unseen: str, *, fitting: bool) -> FloatArray:
         """(n, D) rows as numbers, in single precision where they came so."""
         cells = (encode(each, column, unseen) for each, column in zip(raw, self.columns_, strict=True))
-        if scipy.sparse.issparse(checked) and not self._of_levels().any():
+        if scipy.sparse.issparse(checked) and not self._level_columns().any():
             for _ in cells:  # checks them, and holds one at a time
                 pass
             entries: Any = checked
@@ -118,12 +118,12 @@ class MixedTables(LatentGridModel):
                 )
             )
 
-    def _of_levels(self) -> Any:
+    def _level_columns(self) -> Any:
         """(D,) which columns are levels."""
         return np.array([bool(column.levels) for column in self.columns_])
 
     def _codes(self, values: FloatArray) -> FloatArray:
-        """(n, D) numbers of rows of what is expected, levels by the number of the likeliest."""
+        """(n, D) encoded rows from expectations; a level is the number of the likeliest."""
         layout = self.columns_.layout
         codes = np.ones((len(values), len(self.columns_)))
         for j, column in enumerate(self.columns_):
@@ -159,20 +159,20 @@ class MixedTables(LatentGridModel):
         return found
 
     def _some_row(self) -> Any:
-        """A row that the model may be asked about, in a table like that of the fit."""
+        """A row that all verbs accept, in a table like that of the fit."""
         found: Any = self
         return found.sample(1, random_state=0)
 
     def _like_training_table(self, codes: FloatArray, *, whole: bool = False) -> Any:
         """Rows of numbers as a table like that of the fit."""
         data = {column.name: decode(codes[:, j], column, whole=whole) for j, column in enumerate(self.columns_)}
-        return as_frame(data, self.columns_) if self.columns_.frame else _stacked(list(data.values()))
+        return as_frame(data, self.columns_) if self.columns_.frame else _stack_columns(list(data.values()))
 
-    def _filled(self, X: Any, codes: FloatArray, missing: Any) -> Any:
+    def _fill_cells(self, X: Any, codes: FloatArray, missing: Any) -> Any:
         """The table X with some cells filled in."""
         data = {column.name: decode(codes[:, j], column, whole=False) for j, column in enumerate(self.columns_)}
         if not nw.dependencies.is_into_dataframe(X):
-            return _stacked(list(data.values()))
+            return _stack_columns(list(data.values()))
         return fill_frame(X, self.columns_, data, missing)
 
     def _rows(self, table: FloatArray, errors: FloatArray | None = None) -> Rows:
@@ -193,7 +193,7 @@ def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> An
     refuse_containers(X, accept_sparse=True)
     refuse_dates(X)
     if nw.dependencies.is_into_dataframe(X):
-        _refuse_twins(X)
+        _refuse_equal_names(X)
         with named_misfits(X):
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         if X.shape[0] < min_rows or X.shape[1] == 0:
@@ -219,7 +219,7 @@ def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> An
         )
 
 
-def _refuse_twins(X: Any) -> None:
+def _refuse_equal_names(X: Any) -> None:
     """Raise an error for columns of pandas that share a name."""
     names = [str(name) for name in X.columns] if nw.dependencies.is_pandas_dataframe(X) else []
     twin = next((name for name in names if names.count(name) > 1), None)
@@ -227,7 +227,7 @@ def _refuse_twins(X: Any) -> None:
         raise InvalidDataError(f"several columns are called {twin!r}; give each a name of its own")
 
 
-def _stacked(columns: list[Any]) -> Any:
+def _stack_columns(columns: list[Any]) -> Any:
     """Columns as one array: of numbers where they are numbers, else of objects."""
     numbers = all(each.dtype != object or all(isinstance(v, int | float) for v in each) for each in columns)
     return np.stack([each.astype(np.float64 if numbers else object) for each in columns], axis=1)

@@ -1,4 +1,4 @@
-"""The verbs of a hierarchy of mixtures: one more level, and what all levels say together."""
+"""The verbs of a hierarchy of mixtures of GTMs (Tiňo & Nabney, 2002): adding a level, and results of all levels."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from prinfold.gtm.noise.protocol import Parameters, Posterior, require
 from prinfold.rows.rows import Rows, Selection, blas_on_one_thread
 
 _LEAST_MAP_SHARE = 1e-12
-"""Share of all rows below which a map has none: it keeps what it has, and takes no part any more."""
+"""Share of all rows below which a map has none: its parameters are kept, and it is not trained further."""
 
 _NEGLIGIBLE_MEMBERSHIP = 1e-16
 """Memberships that change no sum of double precision."""
@@ -75,7 +75,7 @@ class MixtureStatistics:
 
 
 class MixtureState(NamedTuple):
-    """Parameters, the statistics of the data under them, what the E-steps remember, and how far to stretch a step."""
+    """Parameters, statistics of the data under them, hints for the E-steps, and the stretch of the next step."""
 
     parameters: MixtureParameters
     statistics: MixtureStatistics
@@ -104,7 +104,7 @@ class MixtureModel:
         return replace(rows, offset=self.offsets[j], weight=weight)
 
     def begin(self, rows: Rows, parameters: MixtureParameters) -> MixtureState:
-        """State after a first look at the rows."""
+        """State after a first E-step."""
         if self.shared:
             parameters = replace(parameters, maps=pooled(self, parameters.maps, parameters.shares))
         return MixtureState(parameters, *e_step(self, rows, parameters, tuple(Hint() for _ in self.maps)))
@@ -167,7 +167,7 @@ def _sums_at_hand(
     Both passes over the rows go by one plan. The second leaves out the rows that a map has nothing of: where maps lie
     apart it takes as long as the sums of one.
     """
-    passes = [_planned(model, j, rows, parameters, hint) for j, hint in enumerate(hints)]
+    passes = [_plan_pass(model, j, rows, parameters, hint) for j, hint in enumerate(hints)]
     share, log_likelihood = memberships(_log_densities(model, rows, passes), parameters.shares)
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
     found = []
@@ -186,7 +186,7 @@ class _Pass(NamedTuple):
     hint: Hint
 
 
-def _planned(model: MixtureModel, j: int, rows: Rows, parameters: MixtureParameters, hint: Hint) -> _Pass:
+def _plan_pass(model: MixtureModel, j: int, rows: Rows, parameters: MixtureParameters, hint: Hint) -> _Pass:
     each, own = model.maps[j], parameters.maps[j]
     nodes = each.noise.at_nodes(each.surface, own, rows.table.dtype.type)
     seen = model.rows_of_map(j, rows)
@@ -195,7 +195,7 @@ def _planned(model: MixtureModel, j: int, rows: Rows, parameters: MixtureParamet
 
 
 def _parts_with_rows(parts: Sequence[Part], share: FloatArray) -> list[Part]:
-    """The parts without the rows that a map has nothing of."""
+    """The parts without the rows whose membership of a map is negligible."""
     found = []
     for part in parts:
         some = share[part.rows] > _NEGLIGIBLE_MEMBERSHIP
@@ -210,7 +210,7 @@ def _parts_with_rows(parts: Sequence[Part], share: FloatArray) -> list[Part]:
 @blas_on_one_thread()
 def log_densities(model: MixtureModel, rows: Rows, parameters: MixtureParameters) -> FloatArray:
     """(n, J) log p_j(t), in double precision."""
-    return _log_densities(model, rows, [_planned(model, j, rows, parameters, Hint()) for j in range(len(model.maps))])
+    return _log_densities(model, rows, [_plan_pass(model, j, rows, parameters, Hint()) for j in range(len(model.maps))])
 
 
 def _log_densities(model: MixtureModel, rows: Rows, passes: Sequence[_Pass]) -> FloatArray:

@@ -18,19 +18,19 @@ from prinfold.rows.rows import Rows, fill_gaps, for_each_block
 _MOST_ROWS = 20_000
 """Rows among which a partition is looked for; evenly spaced ones of more."""
 
-_DRAWS = 5
-_ROUNDS = 50
-_CLOUD_ROUNDS = 30
+_N_DRAWS = 5
+_MOST_ROUNDS = 50
+_EM_ROUNDS = 30
 
-_MOST_COLUMNS = 64
+_MOST_COVARIANCE_COLUMNS = 64
 """Columns up to which parts get covariances."""
 
-_ROUND = 1e-4
+_LEAST_RELATIVE_VARIANCE = 1e-4
 """Least variance of a part in any direction, in units of the mean variance of a column."""
 
 
 class Distinct(NamedTuple):
-    """Distinct rows (m, D), nearest to the middle first, and what they weigh together (m,)."""
+    """Distinct rows (m, D), nearest to the mean first, and the total weight (m,) of the copies of each."""
 
     rows: FloatArray
     weight: FloatArray
@@ -60,7 +60,7 @@ class Flats:
 
 @dataclass(frozen=True)
 class Clouds:
-    """A Gaussian for each part: its middle (J, D), what makes it round (J, D, D), and the log of its height (J,)."""
+    """A Gaussian for each part: mean (J, D), whitening matrix (J, D, D), and logarithm of its height (J,)."""
 
     centers: FloatArray
     rounding: FloatArray
@@ -90,21 +90,22 @@ def distinct_rows(rows: Rows) -> Distinct:
 
 
 def find_flats(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
-    """As many flats as there are distinct rows for, at most ``n_parts``, such that rows lie near them.
+    """Flats near which the rows lie: ``n_parts`` of them, or fewer where there are fewer distinct rows.
 
-    From centres drawn far apart (k-means++), rows go to the nearest flat and flats through the middle of their rows in
-    turn; of a few such draws the one that leaves rows nearest to their flats. Flats of no dimension are k-means.
+    From centres drawn far apart (k-means++; Arthur & Vassilvitskii, 2007), rows go to the nearest flat and flats
+    through the middle of their rows in turn; of a few such draws the one that leaves rows nearest to their flats
+    (k-plane clustering; Bradley & Mangasarian, 2000). Flats of no dimension are k-means.
     """
-    drawn = [_alternate(among, n_parts, dimension, rng) for _ in range(_DRAWS)]
+    drawn = [_alternate(among, n_parts, dimension, rng) for _ in range(_N_DRAWS)]
     return min(drawn, key=lambda flats: float(among.weight @ flats.squared_distances(among.rows).min(axis=1)))
 
 
 def _alternate(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
     rows, weight = among
-    centers = _far_apart(rows, weight, n_parts, rng)
+    centers = _draw_far_apart(rows, weight, n_parts, rng)
     part = Flats(centers, np.empty((len(centers), 0, rows.shape[1]))).parts(rows)
     flats = _fit_flats(rows, weight, part, centers, dimension)
-    for _ in range(_ROUNDS):
+    for _ in range(_MOST_ROUNDS):
         after = flats.parts(rows)
         if (after == part).all():
             break
@@ -119,18 +120,18 @@ def find_clouds(among: Distinct, n_parts: int, dimension: int, rng: np.random.Ge
     """
     (rows, weight), flats = among, find_flats(among, n_parts, 0, rng)
     D = rows.shape[1]
-    if D > _MOST_COLUMNS:
+    if D > _MOST_COVARIANCE_COLUMNS:
         return flats
     share = np.eye(len(flats.centers))[flats.parts(rows)]
-    ridge = _ROUND * float(weight @ np.square(rows).sum(axis=1)) / (D * weight.sum())
-    for _ in range(_CLOUD_ROUNDS):
+    ridge = _LEAST_RELATIVE_VARIANCE * float(weight @ np.square(rows).sum(axis=1)) / (D * weight.sum())
+    for _ in range(_EM_ROUNDS):
         clouds = _clouds(rows, weight[:, None] * share, ridge or 1.0)
         share = softmax(clouds.log_densities(rows), axis=1)
     return clouds
 
 
 def _clouds(rows: FloatArray, share: FloatArray, ridge: float) -> Clouds:
-    """Gaussians of rows with weights (m, J), none flatter than the ridge."""
+    """Gaussians fitted to rows with weights (m, J); ``ridge`` is added to their variances."""
     mass = share.sum(axis=0)
     safe = np.where(mass > 0, mass, 1.0)
     centers = share.T @ rows / safe[:, None]
@@ -161,20 +162,20 @@ def parts_of(rows: Rows, flats: Flats | Clouds) -> IntArray:
     return part
 
 
-def _far_apart(rows: FloatArray, weight: FloatArray, n_parts: int, rng: np.random.Generator) -> FloatArray:
+def _draw_far_apart(rows: FloatArray, weight: FloatArray, n_parts: int, rng: np.random.Generator) -> FloatArray:
     """Rows drawn one after the other, each with a chance that goes by its squared distance from those before."""
-    chosen = [_drawn(weight, rng)]
+    chosen = [_draw_index(weight, rng)]
     nearest = np.full(len(rows), np.inf)
     for _ in range(n_parts - 1):
         beside = rows - rows[chosen[-1]]
         nearest = np.minimum(nearest, np.einsum("nd,nd->n", beside, beside))
         if not (nearest * weight).any():  # no more rows that differ
             break
-        chosen.append(_drawn(nearest * weight, rng))
+        chosen.append(_draw_index(nearest * weight, rng))
     return np.array(rows[chosen])
 
 
-def _drawn(chance: FloatArray, rng: np.random.Generator) -> int:
+def _draw_index(chance: FloatArray, rng: np.random.Generator) -> int:
     sums = np.cumsum(chance)
     return int(np.searchsorted(sums, rng.random() * sums[-1], side="right").clip(max=len(sums) - 1))
 

@@ -1,4 +1,4 @@
-"""Where a mixture of GTMs begins: rows in parts, a map for each, and the best of several tries."""
+"""Starts of a mixture of GTMs: rows in parts, a map for each part, and the best of several partitions."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ PARTITIONS = {
     "flats": (find_flats,),
     "clouds": (find_clouds,),
 }
-"""Name → what looks for parts, in turn."""
+"""Name → functions that partition the rows, used in turn."""
 
-_TRIAL = 15
+_TRIAL_ITERATIONS = 15
 """EM iterations after which starts are compared."""
 
-_ORDERS = 6
+_MOST_ORDERS = 6
 """Ways of giving parts to maps of different recipes that are tried for each partition."""
 
 _ROWS_FOR_OWN_SPREAD = 20
@@ -75,7 +75,7 @@ class MixtureStart:
         return int(max(own._numbers_per_node * model.surface.latent.n_nodes for own, model in each))
 
     def on_stream(self, stream: Rows) -> MixtureStart:
-        """The same mixture on rows that come block by block, of which those that it began with are a sample."""
+        """The start on a stream of rows, of which those that it was made from are a sample."""
         model = self.model
         if stream.gaps and not self.rows.gaps:
             model = replace(model, maps=tuple(model_for_gaps(stream, each) for each in model.maps))
@@ -83,7 +83,7 @@ class MixtureStart:
 
 
 def check_recipes(given: Any, n_maps: int, shared: bool) -> list[GTM]:
-    """A recipe for each map; what a mixture cannot do is refused."""
+    """A recipe for each map; an error for recipes that a mixture cannot use."""
     recipes = list(given) if isinstance(given, list | tuple) else [GTM() if given is None else given] * n_maps
     if len(recipes) != n_maps:
         raise InvalidParameterError(f"gtm lists {len(recipes)} recipes for n_maps={n_maps}; give one for each map")
@@ -106,7 +106,7 @@ def check_recipes(given: Any, n_maps: int, shared: bool) -> list[GTM]:
 
 
 def _refuse_unknown_numbers(recipe: GTM) -> None:
-    """Refuse what is found from all rows while a GTM trains alone."""
+    """Raise an error for settings whose values a GTM finds from all rows while it trains alone."""
     if recipe.prior_precision == "evidence":
         raise InvalidParameterError("the maps of a mixture need a prior_precision that is a number, got 'evidence'")
     if not isinstance(recipe.init, str):
@@ -175,20 +175,20 @@ def _distinct_parts(mixture: Any, n_maps: int, whole: TrainingJob, rng: np.rando
     found: dict[bytes, IntArray] = {}
     for i in range(mixture.n_init):
         found_by = kinds[i % len(kinds)](among, n_maps, flat, rng)
-        part = _by_weight(parts_of(rows, found_by), rows.weight, n_maps)
+        part = _number_by_weight(parts_of(rows, found_by), rows.weight, n_maps)
         found.setdefault(part.tobytes(), part)
     return list(found.values())
 
 
-def _by_weight(part: IntArray, weight: FloatArray | None, n_maps: int) -> IntArray:
+def _number_by_weight(part: IntArray, weight: FloatArray | None, n_maps: int) -> IntArray:
     """Parts numbered anew, the heaviest first."""
     order = np.argsort(-np.bincount(part, weights=weight, minlength=n_maps), kind="stable")
     return np.argsort(order)[part]
 
 
 def _orders(n_maps: int, several: bool) -> list[tuple[int, ...]]:
-    """Which part each map takes; where all maps are alike there is nothing to choose."""
-    return list(islice(permutations(range(n_maps)), _ORDERS if several else 1))
+    """Assignments of parts to maps; only one of them where all maps have the same recipe."""
+    return list(islice(permutations(range(n_maps)), _MOST_ORDERS if several else 1))
 
 
 def _begin_from_parts(
@@ -200,19 +200,19 @@ def _begin_from_parts(
     free: bool,
     planes: bool = False,
 ) -> MixtureStart:
-    """Each map on the rows of its part, and a first look at all rows; with ``planes`` no time is spent on its start."""
+    """Start each map on the rows of its part, then a first E-step; with ``planes`` maps begin as principal planes."""
     assert given.places is not None
     weight = np.ones(given.table.shape[0]) if given.weight is None else given.weight
     masses = weight @ given.places
     recipes = [each._recipe() for each in gtms]
-    parts = [_part(given, weight, j, whole.rows) for j in range(len(recipes))]
+    parts = [_rows_of_part(given, weight, j, whole.rows) for j in range(len(recipes))]
     jobs = [assemble(recipe, *part[:3]) for recipe, part in zip(recipes, parts, strict=True)]
     spreads = [_spread(*each, whole) for each in zip(recipes, jobs, strict=True)]
     if mixture.shared_noise:
         spreads = [_mean_spread(spreads, masses / masses.sum())] * len(recipes)
     jobs = [_with_noise(*each) for each in zip(recipes, jobs, spreads, strict=True)]
     if planes:
-        recipes = [_from_plane(*each) for each in zip(recipes, jobs, strict=True)]
+        recipes = [_with_plane_start(*each) for each in zip(recipes, jobs, strict=True)]
     starts = [_start(recipe, job, rng) for recipe, job in zip(recipes, jobs, strict=True)]
     width = max(
         recipe.numbers_per_node * job.model.surface.latent.n_nodes for recipe, job in zip(recipes, jobs, strict=True)
@@ -227,8 +227,8 @@ def _begin_from_parts(
     return MixtureStart(gtms, jobs, model, rows, state, free)
 
 
-def _part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows:
-    """The rows that map j begins with; without any, all of them, for a map whose share is nil."""
+def _rows_of_part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows:
+    """The rows that map j begins with; without any, all of them, for a map whose share is 0."""
     assert given.places is not None
     own = weight * given.places[:, j]
     kept = np.flatnonzero(own > 0)
@@ -244,7 +244,7 @@ def _part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows
 
 
 def _spread(recipe: Recipe, job: TrainingJob, whole: TrainingJob) -> ColumnSpread:
-    """How far the rows of a part spread, or those of the whole where the part is too small to tell."""
+    """Spread of the rows of a part, or of all rows where the part has too few."""
     some = dense(job.rows.table[:: -(-job.rows.n_rows // _MOST_SAMPLED_ROWS)])
     return recipe.spread(job.rows if len(np.unique(some, axis=0)) >= _ROWS_FOR_OWN_SPREAD else whole.rows)
 
@@ -264,7 +264,7 @@ def _with_noise(recipe: Recipe, job: TrainingJob, spread: ColumnSpread) -> Train
     return job._replace(model=model_for_gaps(job.rows, replace(job.model, noise=noise)))
 
 
-def _from_plane(recipe: Recipe, job: TrainingJob) -> Recipe:
+def _with_plane_start(recipe: Recipe, job: TrainingJob) -> Recipe:
     """The recipe with the plane in place of a contest of starts, but for spaces with angles."""
     contest = recipe.second_start is not None and not has_angles(job.model.surface.latent)
     return replace(recipe, start=pca_start) if contest else recipe
@@ -280,7 +280,7 @@ def _train_briefly(mixture: Any, begun: MixtureStart) -> MixtureStart:
         lambda: begun.state,
         lambda state: model.step(rows, state, mixture.relaxation),
         model.measure,
-        max_iter=_TRIAL,
+        max_iter=_TRIAL_ITERATIONS,
         tol=mixture.tol,
     )
     if outcome.reason is StopReason.INTERRUPTED:  # there is no model yet that could be kept

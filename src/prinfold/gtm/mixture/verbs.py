@@ -1,4 +1,4 @@
-"""The verbs of a fitted mixture of GTMs: each asks the maps, and weighs their answers by memberships."""
+"""The verbs of a fitted mixture of GTMs (thesis 6.3): results of the maps, weighted by memberships."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.warnings import MapOnRows, about_fit, warn_about_empty_rows, warn_all
 from prinfold.latent import Atlas
 from prinfold.rows.rows import Rows, as_rows
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import as_generator, integer
 from prinfold.validation.tables import check_errors, has_gaps
@@ -257,7 +257,7 @@ class MixtureVerbs(PrincipalManifold):
         return out
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
-        """Rows with what is missing filled in: the expectation of each cell given what was measured of its row.
+        """Rows with missing cells filled in: the expectation of each cell given what was measured of its row.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class MixtureVerbs(PrincipalManifold):
         ndarray of shape (n, D)
             The rows; what was measured stays as it is.
         ndarray of shape (n, D)
-            Standard deviation of each cell about its expectation, nil where it was measured. Only with
+            Standard deviation of each cell about its expectation, 0 where it was measured. Only with
             ``return_std``.
         """
         table = self._table(X)
@@ -319,7 +319,7 @@ class MixtureVerbs(PrincipalManifold):
         return algorithm.memberships(out, self.mixing_)
 
     def _on_own_maps(self, rows: Rows, ask: Callable[[int, Rows], FloatArray], shape: tuple[int, ...]) -> FloatArray:
-        """(n, *shape) what ``ask`` gives for the number of a map and the rows that belong to it most."""
+        """(n, *shape) results of ``ask`` for each map, called with its number and the rows that belong to it most."""
         chart = self._memberships(rows)[0].argmax(axis=1)
         out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype)
         for j in range(len(self.maps_)):
@@ -395,7 +395,7 @@ class MixtureVerbs(PrincipalManifold):
     # -------------------------------------------------------------------------------------- warnings
 
     def _warn(self, rows: Rows, model: algorithm.MixtureModel, state: algorithm.MixtureState) -> None:
-        """Say in words what went wrong or may mislead."""
+        """Warn about maps without rows, and of results that may mislead."""
         for words, category in self._stopping_warnings():
             warn_caller(words, category)
         total = rows.total_weight

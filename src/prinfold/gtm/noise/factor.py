@@ -1,6 +1,7 @@
 """Noise with factors for rows that are complete and have no errors: S = I + β UᵀU is the same for all of them.
 
-For the model see :mod:`prinfold.gtm.noise.factor_model`, for other rows :mod:`prinfold.gtm.noise.factor_gaps`.
+For the model, thesis 6.2 and 6.4, see :mod:`prinfold.gtm.noise.factor_model`, for other rows
+:mod:`prinfold.gtm.noise.factor_gaps`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ROOT_TWO = float(np.sqrt(2.0))
 
 
 class FactorNodes(NamedTuple):
-    """Nodes as complete rows want them.
+    """Nodes in the form that the E-step uses for complete rows.
 
     [t, 1] · ``loading`` (1 + q, D + 1, K) is, first, what differs between nodes of −½β‖t − y‖² − ½ ln|S|, then the
     entries of w = √½ L⁻¹b, with S = L Lᵀ packed in ``root`` (·, K). The quadratic form is −½β‖t − y‖² + ‖w‖².
@@ -41,7 +42,7 @@ class FactorNodes(NamedTuple):
         return len(self.loading)
 
     def log_density(self, loaded: FloatArray, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes, into the rest w; returns (n,) the rest."""
+        """log p(t | node): terms that differ between nodes into ``work[0]``, then w; returns (n,) the sum of others."""
         exact = work.dtype == np.float64
         found = work if exact else np.empty(work.shape)
         np.matmul(loaded, self.loading if near is None else self.loading[:, :, near], out=found)
@@ -56,7 +57,7 @@ class FactorNodes(NamedTuple):
         return np.asarray(largest + own)
 
     def _row_density(self, loaded: FloatArray) -> FloatArray:
-        """(n,) what a row has of its density whatever the node."""
+        """(n,) the terms of the log density that are the same for all nodes."""
         D, beta = loaded.shape[1] - 1, self.precision
         return np.asarray(0.5 * D * np.log(beta / (2 * np.pi)) - 0.5 * beta * _squares(loaded))
 
@@ -78,7 +79,7 @@ class FactorNodes(NamedTuple):
 
 @dataclass
 class FactorSums:
-    """Sums under way: ``products`` (1 + q, D + 1, K) of [T, 1] with R and with R w."""
+    """Sums of an E-step: ``products`` (1 + q, D + 1, K) of [T, 1] with R and with R w."""
 
     nodes: FactorNodes
     products: FloatArray
@@ -92,7 +93,7 @@ class FactorSums:
         ones, chosen = np.ones(len(loaded)) if weight is None else weight, slice(None) if near is None else near
         weighted = (loaded * (ones / posterior.total)[:, None]).T
         layers = posterior.layers
-        layers *= posterior.relative  # in place: nobody else asks for them
+        layers *= posterior.relative  # in place: they are not used again
         self.products[0][:, chosen] += weighted @ posterior.relative
         self.products[1:][:, :, chosen] += np.matmul(weighted, layers)
         self.square += float(ones @ _squares(loaded))
@@ -133,7 +134,7 @@ class FactorNoise(FactorModel):
         return CellFactorNoise(self.floor, self.loading)
 
     def load(self, block: FloatArray, errors: FloatArray | None = None) -> FloatArray:
-        """A block with a column of ones, in double precision: what factors explain may be far more than is left."""
+        """A block with a column of ones, in double precision, since factors may explain nearly all of the variance."""
         return np.append(block.astype(np.float64, copy=False), np.ones((len(block), 1)), axis=1)
 
     def at_nodes(self, surface: BasisMap, parameters: FactorParameters, dtype: type = np.float64) -> FactorNodes:

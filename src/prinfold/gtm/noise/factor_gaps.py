@@ -25,10 +25,11 @@ from prinfold.numerics.small_matrices import at, backward, cholesky, forward, in
 
 
 class CellFactorNodes(NamedTuple):
-    """Nodes as rows with gaps want them: everything that is multiplied with cells, columns before nodes.
+    """Nodes in the form that the E-step uses for rows with gaps.
 
-    ``loading`` (2D, K) holds y and −½y²; ``factors`` (q, D, K) U, ``offsets`` (q, D, K) U y and ``products`` (·, D, K)
-    the packed U Uᵀ of each column; ``inverse`` (K,) is 1/v and ``sign`` (K,) that of U Uᵀ in Σ.
+    Arrays that are multiplied with cells have the axis of columns before that of nodes. ``loading`` (2D, K) holds y and
+    −½y²; ``factors`` (q, D, K) U, ``offsets`` (q, D, K) U y and ``products`` (·, D, K) the packed U Uᵀ of each column;
+    ``inverse`` (K,) is 1/v and ``sign`` (K,) that of U Uᵀ in Σ.
     """
 
     centers: FloatArray
@@ -44,7 +45,7 @@ class CellFactorNodes(NamedTuple):
         return len(self.factors)
 
     def select(self, near: IntArray | None) -> CellFactorNodes:
-        """Those of the nodes that are named; None for all."""
+        """The nodes numbered ``near``, or all for None."""
         return self if near is None else CellFactorNodes(self.centers[near], *(each[..., near] for each in self[1:]))
 
     @property
@@ -57,7 +58,7 @@ class CellFactorNodes(NamedTuple):
         return 1 + self.n_factors + n_packed(self.n_factors)
 
     def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
+        """log p(t | node): the terms that differ between nodes into ``work[0]``; returns (n,) the sum of the others."""
         return weigh(loaded, loaded.trust(np.array(self.variance)), self.select(near), work)
 
     def empty_sums(self) -> CellFactorSums:
@@ -102,7 +103,7 @@ def cell_nodes(centers: FloatArray, factors: FloatArray, inverse_v: FloatArray, 
 
 
 def weigh(loaded: MeasuredCells, trust: FloatArray, nodes: CellFactorNodes, work: FloatArray) -> FloatArray:
-    """log p(t | node): into ``work[0]`` what differs between nodes, then w = L⁻¹b and the packed L of S = L Lᵀ.
+    """log p(t | node): terms that differ between nodes into ``work[0]``, then w = L⁻¹b and the packed L of S = L Lᵀ.
 
     Returns (n,) the rest.
     """
@@ -126,7 +127,7 @@ def weigh(loaded: MeasuredCells, trust: FloatArray, nodes: CellFactorNodes, work
 
 @dataclass
 class CellFactorSums:
-    """Sums under way: ``parts`` (P, F + 1 + q, D, K) of ρ with E[g gᵀ] and of ρ t with E[g], then with ρ² for ρ."""
+    """Sums of an E-step: ``parts`` (P, F + 1 + q, D, K) of ρ with E[g gᵀ] and of ρ t with E[g], then with ρ² for ρ."""
 
     nodes: CellFactorNodes
     moments: FloatArray

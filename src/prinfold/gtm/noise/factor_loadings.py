@@ -37,7 +37,7 @@ with noise that reaches as much further would cost nothing.
 
 @dataclass(frozen=True)
 class FactorParameters(Parameters):
-    """Weights, precision β, and what a ``loading`` makes U of: √η, or Vᵀ (q, D)."""
+    """Weights, precision β, and the factors of which a ``loading`` makes U: √η, or Vᵀ (q, D)."""
 
     factors: Any
     loading: Loading
@@ -121,7 +121,7 @@ class AlignedLoading:
     def finished(
         self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
     ) -> Finished:
-        """√η as the slope of what is left of rows on J f, times the scatter of f."""
+        """√η: the slope of the regression of residuals on J f, times the root of the scatter of f."""
         if self.reach is not None or parameters.factors == 0:
             return Finished(coefficients, parameters.factors, means)
         M = np.moveaxis(means, 0, 2)  # (1 + q, D, K)
@@ -139,7 +139,7 @@ class AlignedLoading:
         return Finished(coefficients, float(parameters.factors * abs(slope) * root), longer)
 
     def extrapolate(self, old: float, new: float, factor: float) -> float:
-        """By the logarithm."""
+        """√η extrapolated by its logarithm."""
         if old <= 0 or new <= 0 or self.reach is not None:
             return new
         return min(float(old * (new / old) ** factor), _MOST_REACH * self.spacing)
@@ -165,7 +165,7 @@ class SharedLoading:
     axes: tuple[int, ...] | None = None
 
     def initial(self, weights: FloatArray) -> FloatArray:
-        """Nothing: where rows scatter is for the rows to say, see :mod:`prinfold.gtm.noise.factor_starts`."""
+        """Zeros; the directions come from the rows, see :mod:`prinfold.gtm.noise.factor_starts`."""
         return np.zeros((self.n_factors, weights.shape[1]))
 
     def factors(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:

@@ -7,8 +7,9 @@ all nodes share (6.4). With P the precisions of the cells of e, and S = I + Uᵀ
 
     ln|Σ| = ln|S| − ln|P|,   dᵀΣ⁻¹d = dᵀPd − bᵀS⁻¹b,   b = UᵀPd,   f | t, k ~ N(S⁻¹b, S⁻¹)
 
-so that no D×D matrix is needed. Training is EM with f as what is not known: exact maximum likelihood. The update (3.12)
-of β, with which the scatter along U would be counted twice, does not come into it.
+so that no D×D matrix is needed. Training is EM with the factors f as missing data, as for factor analysis (Rubin &
+Thayer, 1982): exact maximum likelihood. The update (3.12) of β, with which the scatter along U would be counted twice,
+does not come into it.
 """
 
 from __future__ import annotations

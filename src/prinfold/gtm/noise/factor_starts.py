@@ -1,4 +1,4 @@
-"""Where a surface and straight directions beside it begin.
+"""Starts of a surface together with straight directions beside it.
 
 EM finds what is near its start: a surface that begins along a direction in which data are straight stays there, and
 what is curved is taken for noise (thesis, end of 6.4). So the principal axes are shared out between surface and
@@ -53,9 +53,11 @@ def _divide_axes(directions: Directions, model: GTMModel, rows: Rows, rng: np.ra
     found = principal_axes(rows, n_axes + 1)
     every = combinations(range(min(n_axes, len(found.variances))), n_surface)
     choices = [directions.axes] if directions.axes is not None else list(islice(every, _MOST_TRIALS))
-    starts = [_on_axes(model, found, chosen, n_factors) for chosen in choices]
+    starts = [_begin_on_axes(model, found, chosen, n_factors) for chosen in choices]
     return (
-        starts[0] if len(starts) == 1 else max(starts, key=lambda each: _trial_objective(model, _thin_rows(rows), each))
+        starts[0]
+        if len(starts) == 1
+        else max(starts, key=lambda each: _trial_objective(model, _choose_rows(rows), each))
     )
 
 
@@ -66,7 +68,7 @@ def _refuse_other_axes(axes: tuple[int, ...], n_surface: int, n_columns: int) ->
         raise InvalidParameterError(f"axes={axes} of the noise: {n_columns} columns have {n_columns} axes, from 0 on")
 
 
-def _on_axes(model: GTMModel, axes: Axes, chosen: tuple[int, ...], n_factors: int) -> FactorParameters:
+def _begin_on_axes(model: GTMModel, axes: Axes, chosen: tuple[int, ...], n_factors: int) -> FactorParameters:
     """The surface in the plane of the axes chosen, directions along the longest of the others."""
     others = [i for i in range(len(axes.variances)) if i not in chosen][: n_factors + 1]
     left = float(axes.variances[others[n_factors]]) if len(others) > n_factors else 0.0
@@ -74,10 +76,10 @@ def _on_axes(model: GTMModel, axes: Axes, chosen: tuple[int, ...], n_factors: in
     plane = plane_start(model, turned, left)
     V, along = np.zeros((n_factors, axes.directions.shape[1])), others[:n_factors]
     V[: len(along)] = np.sqrt(axes.variances[along])[:, None] * axes.directions[along]
-    return _along(plane, V)
+    return _replace_directions(plane, V)
 
 
-def _along(parameters: Parameters, V: FloatArray) -> FactorParameters:
+def _replace_directions(parameters: Parameters, V: FloatArray) -> FactorParameters:
     """Parameters of a noise with factors, with other directions."""
     assert isinstance(parameters, FactorParameters)
     return replace(parameters, factors=V)
@@ -91,7 +93,7 @@ def _trial_objective(model: GTMModel, rows: Rows, parameters: FactorParameters) 
     return float(model.measure(state)["objective"])
 
 
-def _thin_rows(rows: Rows) -> Rows:
+def _choose_rows(rows: Rows) -> Rows:
     """All rows of a small table, and evenly spaced ones of a large one."""
     some = slice(0, None, max(1, rows.n_rows // _TRIAL_ROWS))
     weight, errors = (None if each is None else each[some] for each in (rows.weight, rows.errors))
@@ -107,12 +109,12 @@ def _along_residuals(
     block, weight = rows.block(some).astype(np.float64), rows.block_weight(some)
     nodes = model.surface.nodes(parameters.weights)
     residual = block - nodes[squared_distances(block, nodes).argmin(axis=1)]
-    V = _leading(residual, weight, directions.count)
-    return _along(parameters, V)
+    V = _leading_axes(residual, weight, directions.count)
+    return _replace_directions(parameters, V)
 
 
-def _leading(residual: FloatArray, weight: FloatArray | None, rank: int) -> FloatArray:
-    """(rank, D) principal axes of what is left over, as long as it scatters there."""
+def _leading_axes(residual: FloatArray, weight: FloatArray | None, rank: int) -> FloatArray:
+    """(rank, D) principal axes of the residuals, scaled by their standard deviations."""
     scaled = residual if weight is None else residual * np.sqrt(weight)[:, None]
     total = len(residual) if weight is None else float(weight.sum())
     _, size, axes = np.linalg.svd(scaled / np.sqrt(total), full_matrices=False)

@@ -1,7 +1,8 @@
 """Sums over rows with factors: moments of (1, f) at every node, alone and with the rows.
 
 With r the responsibility of a node and f the factors of a row, all sums are of r E[g gᵀ] and r E[g] tᵀ over rows, g
-being the vector (1, f). Symmetric matrices in g are packed as in :mod:`prinfold.numerics.small_matrices`, so that entry
+being the vector (1, f): the sufficient statistics of factor analysis (Rubin & Thayer, 1982; thesis 2.2.1) at each node.
+Symmetric matrices in g are packed as in :mod:`prinfold.numerics.small_matrices`, so that entry
 0 is r itself.
 """
 

@@ -1,4 +1,4 @@
-"""Where rows lie in latent space under isotropic noise, many groups of rows in each compiled call."""
+"""Posterior means and modes of rows under isotropic noise (thesis 3.3), many groups of rows in a compiled call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LoadedNodes:
     loading: FloatArray
 
     def means(self, loaded: FloatArray, groups: Groups, embedded: FloatArray) -> tuple[FloatArray, IntArray]:
-        """(n, e) means of what the nodes have in the rows of ``embedded`` (e, K), and (n,) the heaviest nodes."""
+        """(n, e) posterior means of node coordinates ``embedded`` (e, K), and (n,) the nodes of largest weight."""
         from prinfold.gtm._pieces_jit import means_of_groups  # loads numba, which small jobs never need
 
         return means_of_groups(loaded, *groups, sound_sums(loaded.dtype), self.loading, embedded)
@@ -26,7 +26,7 @@ class LoadedNodes:
     def pieces(
         self, loaded: FloatArray, groups: Groups, least: FloatArray, points: FloatArray
     ) -> tuple[IntArray, IntArray, FloatArray]:
-        """Cells with a share of ``least`` (K,) of each row's weights, and the weights of the points in them.
+        """Cells that hold at least the share ``least`` (K,) of a row's weight, and the weights of the points in them.
 
         ``points`` (K, M, D + 1) are those of :func:`points_of_cells`.
         """

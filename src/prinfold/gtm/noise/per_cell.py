@@ -7,7 +7,7 @@ A cell has the precision
 v_d being the variance of the noise, one for each column or one for all, and e_nd the standard deviation with which
 the cell is known to have been measured. With it log p(t | node) is ½ Σ_d [ln(p_nd / 2π) − p_nd (t_nd − y_kd)²] over
 what was measured, thesis 6.5, which is one product of [p t, p] with the nodes; mass and moment of a node become one
-number for each column.
+number for each column. Known errors e are ours.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from prinfold.validation.settings import real
 
 @dataclass(frozen=True)
 class MeasuredCells:
-    """A block of rows: ``values`` (n, D), nil where a cell is missing; ``seen`` (n, D) is 1 where it is not.
+    """A block of rows: ``values`` (n, D), 0 where a cell is missing; ``seen`` (n, D) is 1 where it is not.
 
     ``squared_errors`` (n, D) or (n, 1) are the variances with which cells were measured, where they are known.
     """
@@ -72,7 +72,7 @@ def as_cells(block: FloatArray, errors: FloatArray | None) -> MeasuredCells:
 
 
 class CellNodes(NamedTuple):
-    """Nodes as the E-step wants them: ``loading`` (2D, K) holds y and −½y², ``variance`` (D,) the noise.
+    """Nodes in the form that the E-step uses: ``loading`` (2D, K) holds y and −½y², ``variance`` (D,) the noise.
 
     ``plain`` (D + 1, K) holds y/v and −½Σy²/v, for rows without gaps and errors.
     """
@@ -87,7 +87,7 @@ class CellNodes(NamedTuple):
         return 1
 
     def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest."""
+        """log p(t | node): terms that differ between nodes into ``work[0]`` (n, K); returns (n,) the sum of others."""
         precision = (loaded.trust(self.variance) / self.variance).astype(loaded.values.dtype, copy=False)
         if loaded.plain:
             both, loading = np.column_stack([loaded.values, loaded.seen[:, :1]]), self.plain
@@ -137,7 +137,7 @@ class CellParameters(Parameters):
 
     @property
     def level(self) -> float:
-        """By the mean of the variances."""
+        """The precision 1/v̄ with v̄ the mean of the variances."""
         return float(1.0 / np.mean(1.0 / self.precision))
 
     def cost(self, surface: BasisMap, penalty: Penalty) -> float:
@@ -194,7 +194,7 @@ class CellStatistics(RowStatistics):
 
 @dataclass
 class CellSums:
-    """Sums under way: ``products`` (2D + 1, K) of ρ t, ρ and 1, ``squared`` (2D, K) of ρ² t and ρ²."""
+    """Sums of an E-step: ``products`` (2D + 1, K) of ρ t, ρ and 1, ``squared`` (2D, K) of ρ² t and ρ²."""
 
     variance: FloatArray
     products: FloatArray
@@ -206,7 +206,7 @@ class CellSums:
     total: float = 0.0
 
     def _squared_products(self) -> FloatArray:
-        """Room for what only rows with errors need: without errors ρ is its own square."""
+        """The array of the sums with ρ², made for rows with errors only: without errors ρ² = ρ."""
         if self.squared is None:
             self.squared = np.zeros((len(self.products) - 1, self.products.shape[1]))
         return self.squared
@@ -252,7 +252,7 @@ def _column_precisions(nodes: CellNodes) -> FloatArray:
 
 
 def _statistics(sums: WholeRowSums) -> CellStatistics:
-    """Of rows without gaps and errors, whose cells are all trusted."""
+    """Statistics of rows without gaps and errors, for which ρ is 1."""
     masses = np.broadcast_to(sums.mass[:, None], sums.moment.shape)
     full = np.full(sums.moment.shape[1], sums.total)
     return CellStatistics(
@@ -269,7 +269,7 @@ class CellNoise:
     """Noise independent from cell to cell.
 
     ``floor`` is the smallest variance allowed, on average over the columns; with ``floors`` (D,) each column has a
-    variance of its own, and these are the smallest. ``scale`` (D,) are then the units of the columns, nil where one
+    variance of its own, and these are the smallest. ``scale`` (D,) are then the units of the columns, 0 where one
     does not vary.
     """
 
@@ -292,7 +292,7 @@ class CellNoise:
         return replace(self, floor=NO_FLOOR, floors=floors)
 
     def parameters(self, weights: FloatArray, precision: Precision) -> Parameters:
-        """Those of one precision, or of one for each column."""
+        """Parameters with one precision, or with one for each column."""
         if self.floors is None:
             return Parameters(weights, precision, ceiling=1.0 / self.floor)
         varies = True if self.scale is None else self.scale > 0

@@ -35,7 +35,7 @@ class ColumnSpread(NamedTuple):
     """How far data spread.
 
     ``floor`` is the smallest noise variance on average over the columns, ``floors`` (D,) are the smallest of each, and
-    ``scale`` (D,) is the standard deviation of each column, nil where it does not vary.
+    ``scale`` (D,) is the standard deviation of each column, 0 where it does not vary.
     """
 
     floor: float
@@ -48,12 +48,12 @@ class ColumnSpread(NamedTuple):
 
 
 def spread_of_model(variance: float, n_columns: int) -> ColumnSpread:
-    """A spread that stands in for that of data, where a model was fitted already and will not be trained further."""
+    """The spread for a model that is fitted and not trained further, in place of that of the data."""
     return ColumnSpread(variance, np.full(n_columns, variance), np.ones(n_columns))
 
 
 class NoiseNeeds(NamedTuple):
-    """Needs of a noise that a fit has to see to.
+    """Requirements of a noise on the rest of a fit.
 
     One that is ``robust`` expects outliers, and neither the origin nor the start is then led by them. With
     ``own_units`` each column has a scale of its own, and the start must not depend on those of the data. Directions
@@ -70,19 +70,19 @@ class NoiseRecipe(Protocol):
 
     @property
     def needs(self) -> NoiseNeeds:
-        """Needs that a fit has to see to."""
+        """Requirements of the noise on the rest of a fit."""
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> AnyNoise:
         """The noise about a surface in data of that spread."""
 
 
 def needs_of(recipe: NoiseRecipe) -> NoiseNeeds:
-    """Needs of a noise; a recipe of the user's own may leave them out."""
+    """Requirements of a noise; a recipe that a user wrote may leave them out."""
     return getattr(recipe, "needs", NoiseNeeds())
 
 
 def check_recipe(recipe: Any, **constraints: Constraint) -> None:
-    """Refuse settings that cannot be."""
+    """Raise an error for settings of a recipe that are not allowed."""
     for name, constraint in constraints.items():
         value = getattr(recipe, name)
         if not constraint.test(value):

@@ -10,9 +10,10 @@ With δ = Σ_d p_nd (t_nd − y_kd)² over the D_n cells that were measured and 
     log p(t | node) = ln Γ((ν + D_n)/2) − ln Γ(ν/2) + ½ Σ_d ln(p_nd / νπ) − ½ (ν + D_n) ln(1 + δ/ν),
     E[u | t, node]  = (ν + D_n) / (ν + δ),
 
-exactly, whatever is missing: the marginal of a t is a t. Known errors e share the scale of their row, which is why
-this stays exact: in a row that lies far off, they too were too small. EM is that of independent cells with the
-responsibilities times E[u]; ν is found from E[ln u] − E[u] alone.
+exactly, whatever is missing: the marginal of a t is a t. Mixtures of t distributions are fitted so by Peel & McLachlan
+(2000), the GTM among them, with missing cells, by Vellido (2006); known errors are ours. Known errors e share the scale
+of their row, which is why this stays exact: in a row that lies far off, they too were too small. EM is that of
+independent cells with the responsibilities times E[u]; ν is found from E[ln u] − E[u] alone (Liu & Rubin, 1995).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ MOST_DF = 200.0
 
 
 class StudentNodes(NamedTuple):
-    """Nodes as the E-step wants them.
+    """Nodes in the form that the E-step uses.
 
     ``loading`` (2D + 1, K) holds −2y, y² and 1, about ``middle`` (D,), the mean of the nodes: a square of a distance is
     then not lost between squares of the distance of outliers from wherever the origin may be.
@@ -75,7 +76,7 @@ class StudentNodes(NamedTuple):
         return 3
 
     def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest.
+        """log p(t | node): terms that differ between nodes into ``work[0]``; returns (n,) the sum of the others.
 
         E[u] goes into ``work[1]`` and ln(1 + δ/ν) into ``work[2]``, so that no logarithm is taken twice.
         """
@@ -127,7 +128,7 @@ class StudentNodes(NamedTuple):
 
 
 def expected_scales(posterior: Posterior) -> FloatArray:
-    """(n,) E[u], what the precision of each row is multiplied by, over all nodes."""
+    """(n,) E[u], the factor of the precision of each row, averaged over the nodes."""
     assert posterior.layers is not None
     return np.asarray(np.einsum("nk,nk->n", posterior.relative, posterior.layers[0]) / posterior.total)
 
@@ -142,12 +143,12 @@ class StudentParameters(Parameters):
 
     @property
     def level(self) -> float:
-        """By the mean of the squared scales; the variance is ν/(ν − 2) times as large."""
+        """One over the mean of the squared scales; the variance is ν/(ν − 2) times as large as that mean."""
         return float(1.0 / np.mean(1.0 / self.precision))
 
     @property
     def plain(self) -> Parameters:
-        """The same without tails."""
+        """Parameters of the Gaussian noise with the same scales."""
         if np.ndim(self.precision):
             return CellParameters(self.weights, np.asarray(self.precision), ceiling=self.ceiling, varies=self.varies)
         return Parameters(self.weights, self.precision, ceiling=self.ceiling)
@@ -182,7 +183,7 @@ class StudentStatistics(CellStatistics):
 
 @dataclass
 class StudentSums:
-    """Sums under way: ``products`` (2D + 1, K) of ρ t, ρ and 1 with u, ``squared`` (2D, K) of ρ² t and ρ² with u."""
+    """Sums of an E-step: ``products`` (2D + 1, K) of ρ t, ρ and 1 with u, ``squared`` (2D, K) of ρ² t and ρ² with u."""
 
     variance: FloatArray
     df: float

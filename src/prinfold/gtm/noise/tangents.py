@@ -1,4 +1,4 @@
-"""Tangents of a surface at its nodes, thesis (6.2) and PPS (17), and what of a vector lies in them."""
+"""Tangents of a surface at its nodes, thesis 6.2 and PPS (17), and the parts of vectors along and across them."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def along(frame: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 def off(frame: FloatArray, columns: FloatArray) -> FloatArray:
-    """(K, D, Q) columns rid of what lies in the tangents."""
+    """(K, D, Q) the parts of columns that are orthogonal to the tangents."""
     inside = np.einsum("pkd,kdq->kpq", frame, columns)
     return np.asarray(columns - np.einsum("kpq,pkd->kdq", inside, frame))

@@ -38,7 +38,7 @@ from prinfold.validation.settings import real
 
 
 class VaryingNodes(NamedTuple):
-    """Nodes as the E-step wants them.
+    """Nodes in the form that the E-step uses.
 
     ``loading`` (2D + 2, K) holds −½β, βy, −½βy² + ½ ln(β/2π) and ln(Kπ), for rows [‖t‖², t, seen, 1]; ``plain``
     (D + 2, K) the same with the third summed up, for rows without gaps.
@@ -168,7 +168,7 @@ class VaryingStatistics(RowStatistics):
 
 @dataclass
 class VaryingSums:
-    """Sums under way, of the same names."""
+    """Sums of an E-step, named as in :class:`VaryingStatistics`."""
 
     precision: FloatArray
     centers: FloatArray

@@ -1,6 +1,6 @@
 """Forward, backward and best paths of a hidden Markov chain, compiled; see :mod:`prinfold.gtm.sequence.hidden_markov`.
 
-Nodes from which nothing can come are passed over, of which most are once the noise is small: their emissions are nil.
+Nodes from which nothing can come are passed over, of which most are once the noise is small: their emissions are 0.
 This module imports numba: import it only where there is much to do.
 """
 
@@ -16,7 +16,7 @@ from prinfold.numerics._compiled import compiled
 def forward(
     emission: FloatArray, begins: BoolArray, before: FloatArray, steps: ChainSteps
 ) -> tuple[FloatArray, FloatArray]:
-    """As :func:`prinfold.gtm.sequence.hidden_markov.forward`."""
+    """Forward pass, as :func:`prinfold.gtm.sequence.hidden_markov.forward`."""
     alpha, scale = np.empty_like(emission), np.empty(len(emission))
     _forward(emission, begins, before, *steps, alpha, scale)
     return alpha, scale
@@ -32,14 +32,14 @@ def backward(
     steps: ChainSteps,
     counts: Counts,
 ) -> None:
-    """As :func:`prinfold.gtm.sequence.hidden_markov.backward`."""
+    """Backward pass, as :func:`prinfold.gtm.sequence.hidden_markov.backward`."""
     _backward(emission, ends, scale, weight, alpha, after, *steps[1:], *counts)
 
 
 def best_steps(
     log_density: FloatArray, begins: BoolArray, best: FloatArray, steps: ChainSteps
 ) -> tuple[IntArray, IntArray]:
-    """As :func:`prinfold.gtm.sequence.hidden_markov.best_steps`."""
+    """Viterbi pass, as :func:`prinfold.gtm.sequence.hidden_markov.best_steps`."""
     came, tops = np.empty(log_density.shape, dtype=np.int32), np.empty(len(log_density), dtype=np.int32)
     chain = np.log(steps.initial), steps.cuts, steps.node, np.log(steps.share + steps.leap), float(np.log(steps.leap))
     _best_steps(log_density, begins, best, *chain, came, tops)
@@ -109,7 +109,7 @@ def _backward(
             mass += here[k]
         for j in range(K):
             ahead[j] = 0.0
-            if here[j] == 0.0:  # its emission is nil, so that nothing asks what comes after it
+            if here[j] == 0.0:  # its emission is 0, so that nothing asks what comes after it
                 continue
             beta = 1.0
             if not ends[t]:

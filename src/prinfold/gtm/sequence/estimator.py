@@ -353,7 +353,7 @@ class GTMSequence(SequenceVerbs):
         return super()._recipe(places, **(own | parts))
 
     def _begin(self, recipe: Recipe, job: TrainingJob) -> Parameters:
-        """First parameters by name; of slow directions and what the GTM begins with, the better after a few steps."""
+        """First parameters by name; if left open the better of slow directions and the GTM's start, after a trial."""
         rows = job.rows.sample
         init = self.init if isinstance(self.init, str) else None
         if init == "slow":

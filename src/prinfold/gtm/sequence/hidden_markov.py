@@ -1,6 +1,6 @@
 """Forward, backward and best paths of a hidden Markov chain whose steps are short, but for jumps to anywhere.
 
-The E-step of GTM through time, thesis 7.4.
+The E-step of GTM through time, thesis 7.4: the scaled passes of Rabiner (1989), with transitions of a form of our own.
 
 A chain over K nodes is at node j and goes to one of the few nodes near it with probabilities ``share``, or jumps to any
 node with probability ``leap`` each:
@@ -32,7 +32,7 @@ LOST = 1e-12
 
 
 class ChainSteps(NamedTuple):
-    """A chain as passes want it: see the head of this file; ``initial`` (K,) is where sequences begin."""
+    """Transition probabilities as in the head of this file; ``initial`` (K,) are those of the first node."""
 
     initial: FloatArray
     cuts: IntArray
@@ -51,7 +51,7 @@ class ChainSteps(NamedTuple):
         return LOST * self.leap * min(self.leap, float(self.initial.min()))
 
     def matrix(self) -> csr_matrix:
-        """(K, K) shares, row j what leaves node j."""
+        """(K, K) shares; row j holds those of the steps from node j."""
         K = len(self.initial)
         return csr_matrix((self.share, self.node, self.cuts), shape=(K, K))
 
@@ -59,7 +59,7 @@ class ChainSteps(NamedTuple):
 def relative_emissions(log_density: FloatArray, least: float) -> FloatArray:
     """Turn (n, K) log densities into emissions relative to the largest of each row, in place; returns that, (n,).
 
-    Emissions below ``least`` become nil.
+    Emissions below ``least`` become 0.
     """
     largest = log_density.max(axis=1)
     log_density -= largest[:, None]
@@ -103,7 +103,7 @@ def backward(
     steps: ChainSteps,
     counts: Counts,
 ) -> None:
-    """Turn what ``forward`` found into (n, K) p(node | the whole sequence), in place, and add to the counts.
+    """Turn the result of ``forward`` into (n, K) p(node | the whole sequence), in place, and add to the counts.
 
     ``ends`` marks rows that end a sequence. ``after`` (K,) is what the rows after the last one say, emission × β
     / scale of the next; it is written over with the same of the first row, for the rows before.

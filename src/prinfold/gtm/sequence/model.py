@@ -34,7 +34,7 @@ from prinfold.gtm.sequence.sequence_passes import (
 )
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, Visits
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class SequenceModel(gtm.GTMModel):
     rows_stand_alone: ClassVar[bool] = False
 
     def begin(self, rows: Rows, parameters: Any) -> SequenceState:
-        """State after a first look at the rows, with the chain there is or a first one."""
+        """State after a first E-step, with the chain there is or a first one."""
         chain = self.present_chain()
         return SequenceState(parameters, chain, *e_step(self, rows, parameters, chain, Hint()))
 
@@ -80,7 +80,7 @@ class SequenceModel(gtm.GTMModel):
         return found | {"jump": state.chain.jump}
 
     def visit(self, rows: Rows, parameters: Any, take: Take, take_groups: TakeGroups | None = None) -> None:
-        """Hand all rows to ``take`` with what their whole sequences say of them."""
+        """Hand all rows to ``take`` with their posterior given their whole sequences (smoothing)."""
         chain = self.present_chain()
         if stand_alone(rows, chain):
             gtm.visit_each(self, rows, parameters, take, take_groups)
@@ -88,7 +88,7 @@ class SequenceModel(gtm.GTMModel):
             _visit_sequences(self, rows, parameters, chain, partial(_Visitor, hand_over=take))
 
     def filter(self, rows: Rows, parameters: Any, take: Take) -> None:
-        """The same with what the rows of each sequence say of those up to them, and none of later ones."""
+        """Hand all rows to ``take`` with their posterior given the rows of their sequence up to each (filtering)."""
         _visit_sequences(self, rows, parameters, self.present_chain(), partial(_Filter, hand_over=take))
 
     def present_chain(self) -> Chain:
@@ -97,7 +97,7 @@ class SequenceModel(gtm.GTMModel):
 
 
 class SequenceState(NamedTuple):
-    """Parameters and chain, the statistics of the data under them, what E-steps remember, how far to stretch a step."""
+    """Parameters and chain, statistics of the data under them, expected steps, hint for the E-step, and stretch."""
 
     parameters: Parameters
     chain: Chain
@@ -108,7 +108,7 @@ class SequenceState(NamedTuple):
 
 
 def stand_alone(rows: Rows, chain: Chain) -> bool:
-    """Whether each row may be looked at on its own, and every node at it alike."""
+    """Whether rows are independent of each other, with all nodes equally likely before a row is seen."""
     return chain.forgetful or (chain.flat_start and len(_cuts(rows)) == rows.n_rows + 1)
 
 
@@ -224,12 +224,12 @@ def sample_nodes(chain: Chain, n: int, length: int, rng: np.random.Generator) ->
 
 
 def _cuts(rows: Rows) -> IntArray:
-    """Where sequences begin and end; rows of which nothing is said are sequences of one."""
+    """Bounds of the sequences; rows without any are sequences of one."""
     return rows.cuts if isinstance(rows, SequenceRows) else np.arange(rows.n_rows + 1)
 
 
 def _visit_sequences(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]) -> None:
-    """Send walkers over all sequences."""
+    """Make a pass over all sequences, with workers from ``make``."""
     walker, parts = _sequence_workers(model, rows, parameters, chain, make)
     work_through(walker, parts, rows.n_rows * len(chain.initial))
 
@@ -238,7 +238,7 @@ def _visit_sequences(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Ch
 def _sequence_workers(
     model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]
 ) -> tuple[Callable[[], Any], list[slice]]:
-    """A maker of walkers, and the parts that walkers take: whole sequences."""
+    """A maker of the workers of a pass, and the parts that they take: whole sequences."""
     # In double precision throughout: a step multiplies what the last one left.
     nodes = model.noise.at_nodes(model.surface, parameters)
     begins, parts = marks(_cuts(rows)), portions(_cuts(rows), rows.block_rows)
@@ -281,7 +281,7 @@ class _Summer(SmoothingWalk):
 
 
 class _Visitor(SmoothingWalk):
-    """Hands over what whole sequences say of their rows."""
+    """Hands the posterior of rows given whole sequences (smoothing) to a callback."""
 
     def __init__(
         self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps, *, hand_over: Take
@@ -294,7 +294,7 @@ class _Visitor(SmoothingWalk):
 
 
 class _Filter(FilteringWalk):
-    """Hands over what rows say of each other up to the present."""
+    """Hands the posterior of rows given those up to each (filtering) to a callback."""
 
     def __init__(
         self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps, *, hand_over: Take

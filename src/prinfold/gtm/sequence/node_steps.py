@@ -1,4 +1,4 @@
-"""Which nodes of a latent space are a short step from which, and what kinds of steps there are.
+"""Short steps between the nodes of a latent space, and the kinds of steps there are.
 
 On a lattice a kind of step is a displacement, so that going forward and going back are two kinds; on other spaces,
 which have no directions in common, it is the number of edges that a step goes along.
@@ -18,7 +18,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import LatentSpace, Lattice
 
-_REACH = {1: 5, 2: 3, 3: 2}
+_DEFAULT_REACH = {1: 5, 2: 3, 3: 2}
 """Nodes that a step reaches by latent dimension, where nothing else is said; beyond three dimensions one."""
 
 _MOST_PAIRS = 2**26
@@ -47,7 +47,7 @@ class Moves:
         return np.repeat(np.arange(self.n_nodes), np.diff(self.cuts))
 
     def per_node(self, values: FloatArray) -> FloatArray:
-        """(K,) sums over the steps from each node of what steps have, (P,)."""
+        """(K,) sums of values (P,) of the steps over the steps from each node."""
         return np.bincount(self.source, values, minlength=self.n_nodes).astype(np.float64, copy=False)
 
     def per_kind(self, values: FloatArray) -> FloatArray:
@@ -57,7 +57,7 @@ class Moves:
 
 def default_reach(latent: LatentSpace) -> int:
     """Nodes that a step reaches where nothing else is said."""
-    return _REACH.get(latent.dimension, 1)
+    return _DEFAULT_REACH.get(latent.dimension, 1)
 
 
 def moves_on(latent: LatentSpace, reach: int) -> Moves:

@@ -135,7 +135,7 @@ class _Summary:
                 f"sequence {self.ends[1]!r} goes on in the next partition, but each partition must hold whole "
                 "sequences; set_index by the column of their names, or repartition where they end"
             )
-        kept = _kept(
+        kept = _keep_smallest(
             Numbers.join([self.rows, other.rows]),
             np.concatenate([self.lengths, other.lengths]),
             np.concatenate([self.draws, other.draws]),
@@ -145,7 +145,9 @@ class _Summary:
         return _Summary(self.found + other.found, *kept, self.most, n_rows, unseen, (self.ends[0], other.ends[1]))
 
 
-def _kept(rows: Numbers, lengths: IntArray, draws: FloatArray, most: int) -> tuple[Numbers, IntArray, FloatArray]:
+def _keep_smallest(
+    rows: Numbers, lengths: IntArray, draws: FloatArray, most: int
+) -> tuple[Numbers, IntArray, FloatArray]:
     """Sequences with the smallest numbers, as many as ``most`` rows hold; of a longer one its beginning."""
     if lengths.sum() <= most:
         return rows, lengths, draws
@@ -171,19 +173,19 @@ class _SequenceLook:
     first_rows: IntArray | None = None
 
     def __call__(self, numbered: tuple[int, Any]) -> _Summary:
-        """Of a partition."""
+        """The summary of a partition, given with its number."""
         assert self.first_rows is not None
         return self.at(numbered[0], self.reader.whole(numbered[1]), int(self.first_rows[numbered[0]]))
 
     def at(self, i: int, chunk: Chunk, first_row: int) -> _Summary:
-        """Of a chunk, by its number and that of its first row."""
+        """The summary of a chunk, by its number and that of its first row."""
         rows, lengths = chunk.rows, np.diff(chunk.cuts)
         if len(rows.table):
             found = replace(self.blocks.look(rows, first_row)[0], unseen=(0, -1), n_read=chunk.n_read)
         else:
             found = BlockFindings(chunk.n_read, 0.0, False, np.inf, -np.inf, (0, -1), None)
         draws = np.random.default_rng([self.seed, i]).random(len(lengths))
-        kept = _kept(Numbers(rows.table.copy(), rows.weight), lengths, draws, self.most)
+        kept = _keep_smallest(Numbers(rows.table.copy(), rows.weight), lengths, draws, self.most)
         return _Summary(found, *kept, self.most, len(rows.table), chunk.unseen, (chunk.first, chunk.last))
 
 
@@ -235,7 +237,7 @@ def _refuse(found: _Summary, names: Any, min_rows: int) -> None:
 
 
 def mean_over_sequences(estimator: Any, source: Blocks, group: Key, of_rows: Callable[[Rows], FloatArray]) -> float:
-    """Weighted mean of what ``of_rows`` tells of each row given its sequence."""
+    """Weighted mean over all rows of the numbers that ``of_rows`` gives for each, given its sequence."""
     features, (key,) = source.without([group], "groups")
     refuse_other_names(estimator, features.names)
     reader, sums = SequenceReader(features.reader, key), np.zeros(2)

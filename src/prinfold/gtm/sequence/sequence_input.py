@@ -24,7 +24,7 @@ class Paths(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Where sequences begin and end, ``cuts`` (S + 1,), among rows taken in the order ``rows`` (n,), or as they are."""
+    """Bounds ``cuts`` (S + 1,) of the sequences among rows taken in the order ``rows`` (n,), or as they are."""
 
     cuts: IntArray
     rows: IntArray | None
@@ -44,7 +44,7 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True)
 class Arranged:
-    """A table ``X`` of all rows with what is known of their sequences; see :func:`arrange`.
+    """A table ``X`` of all rows, with the lengths or names of their sequences; see :func:`arrange`.
 
     ``kind`` is ``"table"``, ``"list"`` or ``"array"``, as which results that belong to rows are handed back.
     """
@@ -60,9 +60,9 @@ class Arranged:
         return self.lengths is None and self.names is None
 
     def order(self, n_rows: int) -> Order:
-        """Where the sequences are among so many rows."""
+        """The order of the sequences among ``n_rows`` rows."""
         if self.names is not None:
-            return _by_name(self.names, n_rows)
+            return _order_by_name(self.names, n_rows)
         lengths = np.ones(n_rows, dtype=np.int64) if self.lengths is None else check_lengths(self.lengths, n_rows)
         return Order(np.append(0, np.cumsum(lengths)), None)
 
@@ -73,8 +73,8 @@ class Arranged:
         parts = [np.asarray(part, dtype=np.float64) for part in values]
         if [len(part) for part in parts] != list(self.lengths):
             raise InvalidDataError(
-                f"errors come in parts of {_few([len(part) for part in parts])} rows, but the sequences of X have "
-                f"{_few(self.lengths)}; give the errors of each sequence"
+                f"errors come in parts of {_first([len(part) for part in parts])} rows, but the sequences of X have "
+                f"{_first(self.lengths)}; give the errors of each sequence"
             )
         return np.concatenate(parts)
 
@@ -90,7 +90,7 @@ class Arranged:
 
 
 def arrange(X: Any, lengths: Any = None, groups: Any = None) -> Arranged:
-    """One table of all rows, and what was said of their sequences.
+    """One table of all rows, with the lengths or names of their sequences.
 
     ``X`` is a table, with ``lengths`` of sequences that follow each other, or with ``groups``, names of the sequences
     that rows belong to or the column that has them; or a list of tables or an array (S, T, D), a sequence each.
@@ -100,7 +100,7 @@ def arrange(X: Any, lengths: Any = None, groups: Any = None) -> Arranged:
             raise InvalidDataError(
                 "X is several sequences already, which have lengths of their own; leave out lengths and groups"
             )
-        return _joined(X)
+        return _join_sequences(X)
     if groups is None:
         return Arranged(X, lengths)
     if lengths is not None:
@@ -203,7 +203,7 @@ def _is_table(item: Any) -> bool:
     return len(getattr(item, "shape", ())) == 2
 
 
-def _joined(X: Any) -> Arranged:
+def _join_sequences(X: Any) -> Arranged:
     """All sequences one below the other."""
     if isinstance(X, np.ndarray):
         if 0 in X.shape:
@@ -234,11 +234,11 @@ def _split_off_column(X: Any, name: str) -> tuple[Any, None, FloatArray]:
             "give the names of the sequences themselves, one for each row"
         )
     if name not in frame.columns:
-        raise InvalidDataError(f"groups={name!r} is none of the columns of X: {_few(frame.columns)}")
+        raise InvalidDataError(f"groups={name!r} is none of the columns of X: {_first(frame.columns)}")
     return frame.drop(name).to_native(), None, frame[name].to_numpy()
 
 
-def _by_name(names: Any, n_rows: int) -> Order:
+def _order_by_name(names: Any, n_rows: int) -> Order:
     """Sequences in the order in which their names turn up, each with its rows in the order in which they come."""
     found = np.asarray(names)
     if found.shape != (n_rows,):
@@ -253,6 +253,6 @@ def _by_name(names: Any, n_rows: int) -> Order:
     return Order(np.append(0, np.cumsum(np.bincount(codes))), np.argsort(codes, kind="stable"))
 
 
-def _few(values: Sequence[Any]) -> str:
+def _first(values: Sequence[Any]) -> str:
     """The first few of many values."""
     return ", ".join(map(str, list(values)[:8])) + (" …" if len(values) > 8 else "")

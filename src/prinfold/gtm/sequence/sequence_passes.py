@@ -71,14 +71,14 @@ class SequenceWalk(ABC):
         return [slice(i, min(i + at_once, part.stop)) for i in range(part.start, part.stop, at_once)]
 
     def densities(self, some: slice) -> tuple[Any, FloatArray, FloatArray]:
-        """Rows as the noise wants them, log p(t | node) in the first of its layers (·, n, K), and (n,) what to add."""
+        """Loaded rows, log p(t | node) less a term of each row in the first layer (·, n, K), and (n,) those terms."""
         block = self.rows.block(some).astype(np.float64, copy=False)
         loaded = self.noise.load(block, self.rows.block_errors(some))
         work = np.empty((self.nodes.n_layers, len(block), len(self.nodes.centers)))
         return loaded, work, self.nodes.log_density(loaded, None, work)
 
     def emissions(self, some: slice) -> tuple[Any, FloatArray, FloatArray]:
-        """The same with emissions relative to the largest of each row, and (n,) its logarithm."""
+        """Loaded rows, emissions relative to the largest of each row, and (n,) the logarithm of that one."""
         loaded, work, own = self.densities(some)
         return loaded, work, own + relative_emissions(work[0], self.steps.least)
 
@@ -92,7 +92,7 @@ class SequenceWalk(ABC):
 
 
 class FilteringWalk(SequenceWalk):
-    """Finds what rows say of each other up to the present, and hands it to ``take`` in order."""
+    """Hands the posterior of rows given those up to each (filtering) to ``take``, in order."""
 
     @abstractmethod
     def take(self, some: slice, loaded: Any, posterior: Posterior) -> None:
@@ -108,7 +108,7 @@ class FilteringWalk(SequenceWalk):
 
 
 class SmoothingWalk(SequenceWalk):
-    """Finds what whole sequences say of their rows, hands it to ``take``, and counts steps; goes from back to front."""
+    """Hands the posterior of rows given whole sequences (smoothing) to ``take``, from the end on, and counts steps."""
 
     def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
@@ -157,7 +157,7 @@ class PathWalk(SequenceWalk):
             self.path[some] = trace(came, ends, tops)
 
     def _best_origins(self, some: slice, best: FloatArray) -> tuple[IntArray, IntArray]:
-        """Where likeliest paths come from, and where they stand; ``best`` goes from before the rows to after them."""
+        """Origins and ends of the likeliest paths; ``best`` of the row before becomes that of the last row."""
         _, work, _ = self.densities(some)
         found: tuple[IntArray, IntArray] = self.kernels.best_steps(work[0], self.begins[some], best, self.steps)
         return found

@@ -1,4 +1,6 @@
-"""Where the surface of a sequence model begins: in the directions along which rows change slowest.
+"""Start of a sequence model: the plane of the directions along which rows change slowest.
+
+A variant of ours of slow feature analysis (Wiskott & Sejnowski, 2002).
 
 The longest principal axes of a motion need not tell where in it a row is: a knee that bends twice in a cycle may move
 further than a hip that swings once, and a circle laid through both cuts the cycle across. Directions that change slowly
@@ -28,7 +30,7 @@ _MOST_AXES = 50
 _LEAST_SHARE = 0.01
 _ABOVE_CHANCE = 1.5
 """A direction counts where its covariance with one step before is at least this share of the largest, and this many
-times what chance makes of noise: as far above nil as the least eigenvalue is below."""
+times what chance makes of noise: as far above 0 as the least eigenvalue is below."""
 
 
 def slow_start(cuts: IntArray) -> Start:

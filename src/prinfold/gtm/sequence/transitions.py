@@ -30,9 +30,9 @@ _FIRST_JUMP = 0.1
 _KIND_COUNT = 0.5
 """Steps of each kind that are added to those expected, so that none is ruled out for good."""
 
-_ROUNDS = 100
-_SAME = 1e-10
-"""Most rounds in which shared weights are found, and the change of them that is none."""
+_MOST_ROUNDS = 100
+_LEAST_WEIGHT_CHANGE = 1e-10
+"""Most rounds in which shared weights are found, and the change of them below which these end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +47,13 @@ class Chain:
 
     @cached_property
     def steps(self) -> ChainSteps:
-        """As passes over rows want it."""
+        """The transition probabilities in the form that passes over rows use."""
         share = (1.0 - self.jump) * self.local
         return ChainSteps(self.initial, self.moves.cuts, self.moves.node, share, self.jump / self.moves.n_nodes)
 
     @property
     def forgetful(self) -> bool:
-        """Whether rows tell nothing of each other: every step may go anywhere, and so may the first."""
+        """Whether rows are independent: every step is a jump to any node, and sequences begin anywhere."""
         return self.jump == 1.0 and self.flat_start
 
     @property
@@ -79,12 +79,12 @@ class Visits(NamedTuple):
     first: FloatArray
 
     def plus(self, other: Visits) -> Visits:
-        """Those of both."""
+        """The expected numbers of both added up."""
         return Visits(self.moves + other.moves, self.jumps + other.jumps, self.first + other.first)
 
 
 class TransitionRule(Protocol):
-    """How the steps of different nodes hang together; see the head of this file."""
+    """A rule for the short steps from all nodes; see the head of this file."""
 
     def update(self, chain: Chain, counts: FloatArray) -> Chain:
         """The chain with better kinds and local steps, for expected numbers of steps (P,)."""
@@ -95,7 +95,7 @@ class TransitionRule(Protocol):
 
 @dataclass(frozen=True)
 class SharedRule:
-    """The same kinds of steps everywhere."""
+    """Transitions with the same weights of the kinds of steps at all nodes."""
 
     def update(self, chain: Chain, counts: FloatArray) -> Chain:
         kinds = _best_kinds(chain.moves, counts, chain.kinds)
@@ -146,11 +146,11 @@ def _best_kinds(moves: Moves, counts: FloatArray, kinds: FloatArray) -> FloatArr
     """
     seen, leaving = moves.per_kind(counts) + _KIND_COUNT, moves.per_node(counts)
     added = _KIND_COUNT * len(kinds)
-    for _ in range(_ROUNDS):
+    for _ in range(_MOST_ROUNDS):
         total = moves.per_node(kinds[moves.kind])
         better = seen / (moves.per_kind((leaving / total)[moves.source]) + added)
         better /= better.sum()
-        settled = np.abs(np.log(better / kinds)).max() < _SAME
+        settled = np.abs(np.log(better / kinds)).max() < _LEAST_WEIGHT_CHANGE
         kinds = better
         if settled:
             break

@@ -1,4 +1,4 @@
-"""Verbs of a GTM of sequences: posteriors of rows given their sequence or what came before, forecasts, new walks."""
+"""Verbs of a GTM of sequences (thesis 7.4): smoothing, filtering, likeliest paths, forecasts and samples."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from prinfold.gtm.sequence.transitions import Chain
 from prinfold.gtm.weight_posterior import WeightPosterior
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows
-from prinfold.validation.memory import check_draws
+from prinfold.validation.memory_limits import check_draws
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import as_generator, integer
 from prinfold.validation.tables import check_errors, gives_frames
 
 
-class _Without:
+class _MissingVerb:
     """A verb that a subclass does not have, and why."""
 
     def __init__(self, reason: str) -> None:
@@ -49,19 +49,21 @@ class _Without:
         raise NotAvailableError(f"{owner.__name__} has no {self.name}: {self.reason}")
 
 
-_ROWS_ONLY = "it would take each row for itself, without the rest of its sequence; compare models by score on sequences"
+_IGNORES_ORDER = (
+    "it would take each row for itself, without the rest of its sequence; compare models by score on sequences"
+)
 
-_WHOLE = "a sequence is learned from as a whole; call fit with all of them"
+_NEEDS_WHOLE_SEQUENCES = "a sequence is learned from as a whole; call fit with all of them"
 
 
 @fill_parameter_docs
 class SequenceVerbs(GTM):
-    """The verbs of a GTM whose rows hang together; ``lengths`` or ``groups`` say how, and without them they do not."""
+    """The verbs of a GTM of sequences, given by ``lengths`` or ``groups``; without those each row is a sequence."""
 
-    log_evidence: ClassVar[Any] = _Without(_ROWS_ONLY)
-    effective_weights: ClassVar[Any] = _Without(_ROWS_ONLY)
-    partial_fit: ClassVar[Any] = _Without(_WHOLE)
-    n_seen_: ClassVar[Any] = _Without(_WHOLE)
+    log_evidence: ClassVar[Any] = _MissingVerb(_IGNORES_ORDER)
+    effective_weights: ClassVar[Any] = _MissingVerb(_IGNORES_ORDER)
+    partial_fit: ClassVar[Any] = _MissingVerb(_NEEDS_WHOLE_SEQUENCES)
+    n_seen_: ClassVar[Any] = _MissingVerb(_NEEDS_WHOLE_SEQUENCES)
     memory_ = None  # of a stream, which there is none of
     _takes_blocks: ClassVar[bool] = False  # which say nothing of sequences, and may end in the midst of one
 
@@ -256,7 +258,7 @@ class SequenceVerbs(GTM):
     def impute(
         self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None, return_std: bool = False
     ) -> Any:
-        """Rows with what is missing filled in: the expectation of each cell given what its sequence has.
+        """Rows with missing cells filled in: the expectation of each cell given what its sequence has.
 
         Parameters
         ----------
@@ -272,7 +274,7 @@ class SequenceVerbs(GTM):
         ndarray of shape (n, D), or list of such
             The rows, in the form in which X was given; what was measured stays as it is.
         ndarray of shape (n, D), or list of such
-            Standard deviation of each cell about its expectation, nil where it was measured. Only with
+            Standard deviation of each cell about its expectation, 0 where it was measured. Only with
             ``return_std``.
         """
         given = arrange(X, lengths, groups)
@@ -420,7 +422,7 @@ class SequenceVerbs(GTM):
         return gtm_sequence.log_likelihood(model, rows, self._parameters())
 
     def _some_row(self) -> Any:
-        """A row that the model may be asked about."""
+        """A row that all verbs accept, from which Dask learns the shapes of results."""
         names = getattr(self, "feature_names_in_", None)
         row = np.zeros((1, self.n_features_in_))
         return row if names is None else NamedBlock.of(row, tuple(map(str, names)))

@@ -1,7 +1,9 @@
 """Rows placed on circles, cylinders and tori by the loops that persist in them.
 
 A principal plane of a knot shows a curve that crosses itself, one of a torus a disc, and a start from there winds the
-latent circle round the wrong way or not at all. The loops of the data themselves say which way round is round.
+latent circle round the wrong way or not at all. The loops of the data themselves say where to lay it. Loops and
+angles are those of :mod:`prinfold.geometry.persistent_loops` (de Silva, Morozov & Vejdemo-Johansson, 2011), the heights
+are ours.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def cycle_placements(latent: Lattice, X: FloatArray, weight: FloatArray) -> list
 
 
 def _orders(latent: Lattice, angles: FloatArray) -> Iterator[FloatArray]:
-    """Which angle goes with which closed axis: all ways if the axes have different numbers of nodes."""
+    """Assignments of angles to closed axes: all of them if the axes have different numbers of nodes."""
     counts = {n for n, closed in zip(latent.shape, latent.periodic, strict=True) if closed}
     every = permutations(range(angles.shape[1])) if len(counts) > 1 else [range(angles.shape[1])]
     for order in every:

@@ -1,4 +1,4 @@
-"""Where rows lie and how far they spread when some of them lie anywhere: what a start must not be led astray by.
+"""Robust location and scatter of rows with outliers, so that these do not decide on the start of a fit.
 
 One row far enough away moves a mean anywhere and turns a principal axis towards itself. The spatial median, the place
 whose distances to all rows have the least sum, stays among the rest as long as more than half of them do; and rows
@@ -23,20 +23,20 @@ from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import Rows, Selection, sum_blocks
 
 _MOST_PASSES = 60
-_SETTLED = 1e-7
-"""Passes that a median takes at most, and the move, in units of the distance of the rows, that ends them."""
+_LEAST_MOVE = 1e-7
+"""Most passes for a median, and the move, in units of the distance of the rows, below which they end."""
 
-_REACH = 2.0
-_BEYOND = 5.0
+_DOWNWEIGHT_BEYOND = 2.0
+_DROP_BEYOND = 5.0
 """Median distances from which rows count for less, and from which they do not count: an embedding by neighbours takes
 rows as they come, and a few of those are enough to join what lies apart."""
 
-_TINY = 1e-12
+_COINCIDENT_SHARE = 1e-12
 """Share of the typical distance below which a row lies on the median itself."""
 
 
 def spatial_median(rows: Rows) -> FloatArray:
-    """(D,) the spatial median of rows, in the units of the table, by Weiszfeld's means with weights 1/distance."""
+    """(D,) the spatial median of rows, in the units of the table, by weights 1/distance (Weiszfeld, 1937)."""
     unit = 1.0 if rows.scale is None else rows.scale
     for _ in range(_MOST_PASSES):
         distance = distances(rows)
@@ -44,16 +44,16 @@ def spatial_median(rows: Rows) -> FloatArray:
         typical = float(weight @ distance) / max(float(weight.sum()), np.finfo(float).tiny)
         if typical == 0:
             return rows.offset
-        closeness = weight / np.maximum(distance, _TINY * typical)
+        closeness = weight / np.maximum(distance, _COINCIDENT_SHARE * typical)
         moved = _mean(rows, closeness)
         rows = replace(rows, offset=rows.offset + unit * moved)
-        if np.linalg.norm(moved) <= _SETTLED * float(closeness @ distance) / float(closeness.sum()):
+        if np.linalg.norm(moved) <= _LEAST_MOVE * float(closeness @ distance) / float(closeness.sum()):
             break
     return rows.offset
 
 
 def distances(rows: Rows) -> FloatArray:
-    """(n,) distance of each row from the offset; of gaps as much is taken as of what was measured of the row."""
+    """(n,) distance of each row from the offset; missing cells count as the mean of those measured."""
     out = np.empty(rows.n_rows)
     for part in rows.slices:
         block = rows.block(part).astype(np.float64, copy=False)
@@ -64,9 +64,9 @@ def distances(rows: Rows) -> FloatArray:
 
 
 def downweight_outliers(rows: Rows) -> Rows:
-    """The rows with weights such that none adds more to a scatter about the offset than one at twice the median.
+    """The rows with weights such that none adds more to a scatter about the offset than one at two median distances.
 
-    Those beyond five medians have none.
+    Rows beyond five median distances have no weight. The two limits are ours.
     """
     distance, weight = distances(rows), _weights(rows)
     order = np.argsort(distance, kind="stable")
@@ -74,8 +74,8 @@ def downweight_outliers(rows: Rows) -> Rows:
     middle = float(distance[order][np.searchsorted(total, 0.5 * total[-1])])
     if middle == 0:  # more than half of the rows are the same
         return rows
-    far = np.maximum(distance / (_REACH * middle), 1.0)
-    return replace(rows, weight=np.where(distance > _BEYOND * middle, 0.0, weight / np.square(far)))
+    far = np.maximum(distance / (_DOWNWEIGHT_BEYOND * middle), 1.0)
+    return replace(rows, weight=np.where(distance > _DROP_BEYOND * middle, 0.0, weight / np.square(far)))
 
 
 def robust_start(start: Start) -> Start:
@@ -121,7 +121,7 @@ def _weights(rows: Rows) -> FloatArray:
 
 
 def _mean(rows: Rows, weight: FloatArray) -> FloatArray:
-    """(D,) mean of what was measured of each column about the offset, in units of the blocks."""
+    """(D,) mean of the measured cells of each column about the offset, in units of the blocks."""
 
     def total(part: Selection) -> FloatArray:
         block = rows.block(part).astype(np.float64, copy=False)

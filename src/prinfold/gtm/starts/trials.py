@@ -1,4 +1,4 @@
-"""Starts compared by how far a little training takes them.
+"""Starts compared by their likelihood after a short training; the procedure is ours.
 
 After some thirty steps on a sample of the rows the likelihood tells nearly always which start ends nearest to the
 truth. Nodes stand in for a continuum. Where they lie farther apart than the noise is wide they count against the longer
@@ -28,16 +28,16 @@ from prinfold.rows.rows import Rows
 _ITERATIONS, _RELAXATION, _TOL = 15, 1.8, 1e-3
 """EM steps, how far they are stretched, and nats per row and step, in each of the two halves of a trial."""
 
-_WIDEST = 2.0
-"""Noise deviations that neighbouring nodes may lie apart before an axis has too few of them."""
+_MOST_SPACING = 2.0
+"""Largest distance of neighbouring nodes, in noise deviations: an axis where they lie farther apart gets more nodes."""
 
-_MOST_REFINED = 2
-"""Times as many nodes as the lattice has that a trial may take."""
+_MOST_NODES_FACTOR = 2
+"""Most nodes in a trial, as a multiple of those of the lattice."""
 
-_AS_GOOD = 0.01
-"""Nats per row below which one start is as good as another, and the earlier is taken."""
+_EQUAL_WITHIN = 0.01
+"""Nats per row within which two starts are equally good, and the earlier is taken."""
 
-_FAR_BEHIND = 0.5
+_DROP_BEHIND = 0.5
 """Nats per row by which a start may fall behind the best, half-way or at the end, and still be worth more training. Of
 147 simulated tables none that was so far behind half-way came first; of those 0.3 behind one did."""
 
@@ -59,7 +59,7 @@ class Trial:
 
     @cached_property
     def troubled(self) -> bool:
-        """Whether the map is folded or many-peaked there; asked where likelihoods leave it open."""
+        """Whether the map is folded or its posteriors have several modes; computed only where likelihoods are close."""
         spacing = self.given.surface.latent.widest_spacing
         parameters, mass = self.state.parameters, self.given.begin(self.rows, self.state.parameters).statistics.mass
         return is_folded_or_many_peaked(
@@ -72,25 +72,29 @@ def finish_trials(half: Sequence[Trial]) -> list[Trial]:
 
     So are those that end in no number, as of rows that are very far out.
     """
-    return rank_trials(_in_the_running([second_half(each) for each in _in_the_running(half)]))
+    return rank_trials(_near_the_best([second_half(each) for each in _near_the_best(half)]))
 
 
-def _in_the_running(trials: Sequence[Trial]) -> list[Trial]:
+def _near_the_best(trials: Sequence[Trial]) -> list[Trial]:
     furthest = max((each.objective for each in trials if np.isfinite(each.objective)), default=np.inf)
-    return [each for each in trials if each.objective > furthest - _FAR_BEHIND]
+    return [each for each in trials if each.objective > furthest - _DROP_BEHIND]
 
 
 def first_half(model: GTMModel, rows: Rows, start: Parameters) -> Trial:
     """The start after some steps on the rows, on a lattice that is fine enough for it."""
-    finer = replace(model, surface=refine_axes(model.surface, start, most=_MOST_REFINED * model.surface.latent.n_nodes))
+    finer = replace(
+        model, surface=refine_axes(model.surface, start, most=_MOST_NODES_FACTOR * model.surface.latent.n_nodes)
+    )
     return Trial(start, model, rows, finer, _train(finer, rows, start))
 
 
 def second_half(half: Trial) -> Trial:
-    """A trial after as many steps again, on a lattice that is fine enough for what it has come to."""
+    """A trial after its second half, on a lattice that is fine enough for the noise after the first."""
     surface, parameters = half.given.surface, half.state.parameters
     mass = half.state.statistics.mass if half.model.surface.latent is surface.latent else None
-    finer = replace(half.given, surface=refine_axes(surface, parameters, mass, _MOST_REFINED * surface.latent.n_nodes))
+    finer = replace(
+        half.given, surface=refine_axes(surface, parameters, mass, _MOST_NODES_FACTOR * surface.latent.n_nodes)
+    )
     return replace(half, model=finer, state=_train(finer, half.rows, parameters))
 
 
@@ -112,9 +116,9 @@ def refine_axes(
 ) -> BasisMap:
     """The map on a lattice with twice the nodes along axes where neighbours lie more than two noise deviations apart.
 
-    With h the spacing of nodes, s = ‖∂y/∂x‖ the stretch at the node in the middle of the rows, whose ``mass`` (K,) is
-    theirs, and σ the noise, an axis is doubled where h·s > 2σ: the coarsest first, and none that would make ``most``
-    nodes more. The basis is the same, so that weights carry over.
+    With h the spacing of nodes, s = ‖∂y/∂x‖ the median stretch over the nodes, by the ``mass`` (K,) of their rows, and
+    σ the noise, an axis is doubled where h·s > 2σ: the coarsest first, and only to at most ``most`` nodes in all. The
+    basis is the same, so that weights carry over.
     """
     latent = surface.latent
     if not latent.axes:
@@ -124,7 +128,7 @@ def refine_axes(
     apart = _weighted_median(stretch, mass) * _spacings(latent) * np.sqrt(parameters.level)
     for axis in np.argsort(-apart, kind="stable"):
         finer = double_axis(latent, int(axis))
-        if apart[axis] > _WIDEST and (most is None or finer.n_nodes <= most):
+        if apart[axis] > _MOST_SPACING and (most is None or finer.n_nodes <= most):
             latent = finer
     return surface if latent is surface.latent else replace(surface, latent=latent)
 
@@ -163,7 +167,7 @@ def rank_trials(trials: Sequence[Trial]) -> list[Trial]:
     close = [each for each in trials if each.objective >= furthest - CLOSE]
     sound = [each for each in close if len(close) > 1 and not each.troubled] or close
     top = max(each.objective for each in sound)
-    first = next(each for each in sound if each.objective >= top - _AS_GOOD)
+    first = next(each for each in sound if each.objective >= top - _EQUAL_WITHIN)
     hopeless = close if len(close) > 1 and first.troubled else [first]
     others = sorted((each for each in trials if each not in hopeless), key=lambda each: -each.objective)
     return [first, *others]

@@ -1,4 +1,4 @@
-"""Training block by block, thesis 6.6: how rows are cut, what a state is, and how it ends.
+"""Training block by block, thesis 6.6: blocks of rows, the model under training, and its last pass.
 
 The parameters move between one block and the next, so that no two blocks are seen under the same ones. What a state
 has of each block is what was found when it was last visited: ``log_likelihood`` adds up what every block scored just
@@ -49,7 +49,7 @@ def blocks_of(rows: Rows, n_blocks: int) -> Iterator[Rows]:
 
 
 def some_rows(rows: Rows, chosen: slice | IntArray) -> Rows:
-    """The rows chosen, with what is known of them."""
+    """The rows chosen, with their weights and errors."""
     of_rows = {name: getattr(rows, name) for name in ("weight", "errors")}
     kept = {name: each[chosen] for name, each in of_rows.items() if each is not None}
     return replace(rows, table=rows.table[chosen], **kept)

@@ -39,7 +39,7 @@ class Frozen(NamedTuple):
 
 
 def refuse_unsplit(noise: AnyNoise) -> None:
-    """Sums of factors are found for all nodes at once."""
+    """Raise an error for a noise with factors, whose sums are found for all nodes at once."""
     if noise.capabilities.factors is not None:
         raise InvalidParameterError(
             f"Incremental(freeze=…) does not go with {in_words(noise)}, whose sums are found for all nodes at once; "
@@ -48,7 +48,7 @@ def refuse_unsplit(noise: AnyNoise) -> None:
 
 
 def freeze(model: gtm.GTMModel, rows: Rows, parameters: Parameters, most: float) -> tuple[AnyStatistics, Frozen]:
-    """The sums of a block, and what of them is frozen: the smallest responsibilities, up to ``most`` of each row."""
+    """The sums of a block, and its frozen part: the smallest responsibilities, up to ``most`` of each row."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     groups, parts = grouped(model.surface, model.noise, nodes, rows, parameters.weights)
     share = np.ones(rows.n_rows)
@@ -89,12 +89,12 @@ class _Divider(Pass):
         others = np.delete(np.arange(len(near)), kept)
         given = self.rows.block_weight(some)
         weight = np.ones(len(loaded)) if given is None else given
-        held = _among(posterior, kept)
+        held = _restrict_to(posterior, kept)
         share = held.total / posterior.total if len(others) else np.ones(len(loaded))
         self.active[g], self.share[some] = Part(some, near[kept]), share
         self.large.add(loaded, weight * share, held, near[kept])
         if len(others):
-            self.small.add(loaded, weight * (1.0 - share), _among(posterior, others), near[others])
+            self.small.add(loaded, weight * (1.0 - share), _restrict_to(posterior, others), near[others])
 
     def take_sum(self) -> _DividedSums:
         found = _DividedSums(self.large.statistics(), self.small.statistics())
@@ -127,7 +127,7 @@ def _large(posterior: Posterior, most: float) -> IntArray:
     return np.asarray(some[(weight >= least[:, None]).any(axis=0)])
 
 
-def _among(posterior: Posterior, kept: IntArray) -> Posterior:
+def _restrict_to(posterior: Posterior, kept: IntArray) -> Posterior:
     """The posterior among some nodes only; the log-likelihood stays that of all."""
     relative = posterior.relative[:, kept]
     total = relative.sum(axis=1, dtype=np.float64)

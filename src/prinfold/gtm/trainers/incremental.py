@@ -87,7 +87,7 @@ class IncrementalModel(BlockedModel):
     trainer: Incremental = Incremental()
 
     def begin(self, rows: Rows, parameters: Parameters) -> IncrementalState:
-        """A first look at every block, all under the same parameters."""
+        """A first E-step of every block, all under the same parameters."""
         if self.trainer.freeze > 0 and not rows.at_hand:
             raise UnsupportedInputError(
                 "Incremental(freeze=…) remembers something of every row, and rows of Blocks are not held; leave freeze "
@@ -113,7 +113,7 @@ class IncrementalModel(BlockedModel):
         return IncrementalState(parameters, before, tuple(visits), state.age + 1)
 
     def finish(self, rows: Rows, state: IncrementalState) -> IncrementalState:
-        """The same parameters with what all rows add up to under them."""
+        """The state with the same parameters and the sums of all rows under them."""
         return self._visit_all(rows, state.parameters, (visit.hint for visit in state.visits))
 
     def _blocks(self, rows: Rows) -> Iterator[Rows]:

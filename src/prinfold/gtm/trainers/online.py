@@ -35,11 +35,11 @@ from prinfold.gtm.trainers.blockwise import BlockedModel, some_rows
 from prinfold.rows.rows import Rows
 from prinfold.validation.settings import Constraint, as_generator, integer, nothing, real
 
-_ROWS = 200
+_BLOCK_ROWS = 200
 """Rows of a block, and the unit of the step rule: most of what a pass can do is done in the first small steps."""
 
 _MOST_PARTS = 10_000
-"""Parts of u into which the step rule takes apart what weighs more; a block of more than so many is as good as all."""
+"""Most parts of u into which the step rule divides a heavy block; of a heavier one the parts are larger."""
 
 _FEWEST_BLOCKS = 50
 """Blocks into which a table is cut at least."""
@@ -94,12 +94,12 @@ class Online:
 
     def block_rows(self, n_rows: int) -> int:
         """Rows of a block of a table."""
-        return self.rows or max(1, min(_ROWS, n_rows // _FEWEST_BLOCKS))
+        return self.rows or max(1, min(_BLOCK_ROWS, n_rows // _FEWEST_BLOCKS))
 
     @property
     def unit(self) -> int:
         """Rows of a block of a stream."""
-        return self.rows or _ROWS
+        return self.rows or _BLOCK_ROWS
 
     def gain(self, seen: float, new: float, unit: float | None = None) -> float:
         """γ: how much a block of ``new`` rows counts after those that were seen."""
@@ -130,7 +130,7 @@ def after_block(
     unit: float | None = None,
     most: float = np.inf,
 ) -> tuple[OnlineStream, AnyStatistics]:
-    """The stream one block later, and what the block added up to under the parameters before it.
+    """The stream one block later, and the sums of the block under the parameters before it.
 
     ``most`` is the largest number of rows that sums may stand for: rows that come again are no others.
     """
@@ -142,7 +142,7 @@ def after_block(
 
 
 def blend(old: S | None, new: S, gain: float, most: float = np.inf) -> S:
-    """(1 − γ) of the old sums and γ of the new ones, per row, times the rows that this average is as good as."""
+    """(1 − γ) of the old sums and γ of the new ones, per row, times the effective number of rows N."""
     if gain == 1.0 or old is None:
         return new
     n = min(1.0 / ((1.0 - gain) ** 2 / old.total + gain**2 / new.total), most)
@@ -156,7 +156,7 @@ class Score(NamedTuple):
     total: float
 
     def measured(self, model: gtm.GTMModel, parameters: Parameters, n_rows: float) -> dict[str, float]:
-        """The same per row, less what the penalty costs with ``n_rows`` to weigh it against; and the noise variance."""
+        """Objective and log-likelihood per row, the penalty being that for ``n_rows`` rows, and the noise variance."""
         mean = self.log_likelihood / self.total
         cost = parameters.cost(model.surface, model.penalty) / n_rows
         return {"objective": mean - cost, "log_likelihood": mean, "noise": 1.0 / parameters.level}
@@ -179,7 +179,7 @@ def after_blocks(
 
 
 class OnlineState(NamedTuple):
-    """Where the stream is, how the rows of the last pass scored, and how many passes there were."""
+    """The stream, the score of the rows in the last pass, and the number of passes."""
 
     stream: OnlineStream
     score: Score
@@ -202,7 +202,7 @@ class OnlineModel(BlockedModel):
     key: int = 0
 
     def begin(self, rows: Rows, parameters: Parameters) -> OnlineState:
-        """A first look at the rows; what they add up to is forgotten with the first block."""
+        """A first E-step over the rows, for the history; its sums are dropped at the first block."""
         return self._e_step_all(rows, parameters, 0.0, 0)
 
     def step(self, rows: Rows, state: OnlineState, relaxation: float = 1.0) -> OnlineState:
@@ -218,7 +218,7 @@ class OnlineModel(BlockedModel):
         return state.score.measured(self, state.parameters, state.score.total)
 
     def finish(self, rows: Rows, state: OnlineState) -> OnlineState:
-        """The same parameters with what all rows add up to under them."""
+        """The state with the same parameters and the sums of all rows under them."""
         return self._e_step_all(rows, state.parameters, state.stream.seen, state.age)
 
     def _e_step_all(self, rows: Rows, parameters: Parameters, seen: float, age: int) -> OnlineState:

@@ -1,4 +1,4 @@
-"""Memory of the rows that a model has seen, so that training can go on with others."""
+"""Sums of the rows that a model has seen, from which ``partial_fit`` continues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from prinfold.validation.settings import flag, real
 @storable
 @dataclass(frozen=True)
 class Memory:
-    """Sums of what was seen, how many rows that were, and the floors of the noise that were found with the first.
+    """Sums of the rows seen, their number, and the floors of the noise, which the first rows decide.
 
     ``gaps`` says whether the sums are those of a noise that takes gaps; ``freedom`` is the number of weights that the
     rows decide, where the penalty is the prior of a process, which takes them off the degrees of freedom of the noise.
@@ -48,7 +48,7 @@ class Memory:
 
     @property
     def spread(self) -> ColumnSpread:
-        """How far data spread, as the noise was told."""
+        """Spread of the first rows, on which the noise and its floors are based."""
         return ColumnSpread(self.floor, self.floors, self.scale)
 
     def fits(self, model: GTMModel, parameters: Parameters) -> bool:
@@ -57,7 +57,7 @@ class Memory:
         names = [each.name for each in fields(empty)]
         if type(self.statistics) is not type(empty):
             return False
-        return all(_alike(getattr(self.statistics, name), getattr(empty, name)) for name in names)
+        return all(_can_be_added(getattr(self.statistics, name), getattr(empty, name)) for name in names)
 
 
 def make_memory(model: GTMModel, statistics: AnyStatistics, seen: float) -> Memory:
@@ -87,8 +87,8 @@ def with_gaps(statistics: AnyStatistics) -> AnyStatistics:
     return CellStatistics(mass, masses, moment, masses, moment, square, all_seen, all_seen, *ends)
 
 
-def _alike(found: Any, wanted: Any) -> bool:
-    """Whether a number or array can be added to another; columns that share their sums have them once."""
+def _can_be_added(found: Any, wanted: Any) -> bool:
+    """Whether two numbers or arrays can be added; columns with the same sums may be stored as one."""
     try:
         np.broadcast_shapes(np.shape(found), np.shape(wanted))
     except ValueError:

@@ -27,7 +27,7 @@ class Training(Protocol[T]):
         """Whether training never lowers the objective."""
 
     def begin(self, rows: Rows, parameters: Parameters) -> T:
-        """State after a first look at the rows."""
+        """State after a first E-step."""
 
     def step(self, rows: Rows, state: T, relaxation: float = 1.0) -> T:
         """State after one more iteration."""
@@ -36,7 +36,7 @@ class Training(Protocol[T]):
         """Entries of the history for a state."""
 
     def finish(self, rows: Rows, state: T) -> T:
-        """State that training ends with: the same parameters, with what all rows add up to under them."""
+        """State that training ends with: the same parameters, with the sums of all rows under them."""
 
 
 AnyTraining: TypeAlias = Training[Any]

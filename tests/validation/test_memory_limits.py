@@ -7,8 +7,8 @@ import pytest
 
 from prinfold import GTM, UKR, GTMMixture, GTMSequence, PolygonalCurve, ProbabilisticCurve, SurfaceMonitor, datasets
 from prinfold.exceptions import Advice, InvalidParameterError, NotEnoughMemoryError
-from prinfold.validation import memory
-from prinfold.validation.memory import available_memory, require_memory
+from prinfold.validation import memory_limits
+from prinfold.validation.memory_limits import available_memory, require_memory
 
 X = np.random.default_rng(0).normal(size=(40, 3)) * [3, 1, 0.2]
 GIB = 2.0**30
@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.fixture
 def small_machine(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 1.0 * GIB)
+    monkeypatch.setattr(memory_limits, "available_memory", lambda: 1.0 * GIB)
 
 
 def test_what_fits_is_allowed_and_what_does_not_is_refused_with_both_sizes(small_machine):
@@ -31,14 +31,14 @@ def test_what_fits_is_allowed_and_what_does_not_is_refused_with_both_sizes(small
 
 
 def test_small_work_does_not_ask(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: pytest.fail("asked"))
+    monkeypatch.setattr(memory_limits, "available_memory", lambda: pytest.fail("asked"))
     require_memory("a table", 1000, Advice("nodes"))
 
 
 def test_available_memory_is_the_least_of_machine_and_group(monkeypatch, tmp_path):
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   4096 kB\n", encoding="ascii")
-    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    monkeypatch.setattr(memory_limits, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory_limits, "_CGROUP", tmp_path)
     assert available_memory() == 4096 * 1024
     for name, text in (("max", "3000\n"), ("current", "2500\n"), ("stat", "anon 2000\ninactive_file 100\n")):
         (tmp_path / f"memory.{name}").write_text(text, encoding="ascii")
@@ -48,11 +48,13 @@ def test_available_memory_is_the_least_of_machine_and_group(monkeypatch, tmp_pat
 
 
 def test_on_other_machines_all_memory_counts(monkeypatch, tmp_path):
-    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "none")
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
-    monkeypatch.setattr(memory.os, "sysconf", {"SC_PHYS_PAGES": 10, "SC_PAGE_SIZE": 4096}.__getitem__, raising=False)
+    monkeypatch.setattr(memory_limits, "_MEMINFO", tmp_path / "none")
+    monkeypatch.setattr(memory_limits, "_CGROUP", tmp_path)
+    monkeypatch.setattr(
+        memory_limits.os, "sysconf", {"SC_PHYS_PAGES": 10, "SC_PAGE_SIZE": 4096}.__getitem__, raising=False
+    )
     assert available_memory() == 40960
-    monkeypatch.delattr(memory.os, "sysconf")
+    monkeypatch.delattr(memory_limits.os, "sysconf")
     assert available_memory() == np.inf
 
 

@@ -1,4 +1,4 @@
-"""Whether there is memory enough for work that is about to begin: an estimate beside what this process may still take.
+"""Checks before large work begins that it fits in memory: an estimate, compared with what this process may still take.
 
 An estimate counts the large arrays of the work and nothing else. Work that is refused would have failed later, or been
 ended by the system without a word.
@@ -13,17 +13,17 @@ from typing import Any
 from prinfold.exceptions import Advice, Message, NotEnoughMemoryError
 from prinfold.validation.settings import check_setting, integer
 
-_ALWAYS = 2**26
-"""Bytes that are not worth a look at what there is: 64 MiB."""
+_NEVER_REFUSED_BYTES = 2**26
+"""Work of at most so many bytes (64 MiB) is never refused, so that free memory need not be looked up."""
 
 _MEMINFO = Path("/proc/meminfo")
 _CGROUP = Path("/sys/fs/cgroup")
 
 
 def require_memory(what: str, n_numbers: float, advice: Advice) -> None:
-    """Raise an error with ``advice`` where so many numbers of eight bytes, of ``what`` is to be made, find no room."""
+    """Raise an error with ``advice`` where ``n_numbers`` of eight bytes do not fit; ``what`` is made of them."""
     needed = 8.0 * n_numbers
-    if needed <= _ALWAYS or needed <= (free := available_memory()):
+    if needed <= _NEVER_REFUSED_BYTES or needed <= (free := available_memory()):
         return
     raise NotEnoughMemoryError(
         Message(f"{what} would take about {_size(needed)} of memory, and there are {_size(free)} left", advice)
@@ -31,22 +31,22 @@ def require_memory(what: str, n_numbers: float, advice: Advice) -> None:
 
 
 def check_draws(n: Any, n_columns: float, name: str = "n", least: int = 0) -> None:
-    """Check a number of rows to be drawn: it is whole, and so many rows find room beside what draws them."""
+    """Check a number of rows to be drawn: a whole number, and so many rows fit in memory with temporary arrays."""
     check_setting(name, n, integer(least))
     rows = float(min(n, 10**200))  # a whole number may be too large to become a float
-    require_memory(f"{rows:.3g} rows", _ARRAYS_OF_A_DRAW * rows * n_columns, Advice(name, words="lower {}"))
+    require_memory(f"{rows:.3g} rows", _ARRAYS_PER_DRAW * rows * n_columns, Advice(name, words="lower {}"))
 
 
-_ARRAYS_OF_A_DRAW = 3
+_ARRAYS_PER_DRAW = 3
 """Arrays as large as the rows that are drawn: nodes and noise, their sum, and the rows themselves."""
 
 
 def available_memory() -> float:
     """Bytes that this process may still take, by the machine and by the group that holds it; infinite if unknown."""
-    return min(_left_on_machine(), _left_in_group())
+    return min(_free_on_machine(), _free_in_control_group())
 
 
-def _left_on_machine() -> float:
+def _free_on_machine() -> float:
     try:
         lines = dict(line.split(":", 1) for line in _MEMINFO.read_text(encoding="ascii").splitlines())
         return 1024.0 * float(lines["MemAvailable"].split()[0])
@@ -58,7 +58,7 @@ def _left_on_machine() -> float:
         return float("inf")
 
 
-def _left_in_group() -> float:
+def _free_in_control_group() -> float:
     """Bytes that the control group of a container leaves; pages of files that it may drop count as free."""
     try:
         most, taken = (float((_CGROUP / f"memory.{name}").read_text(encoding="ascii")) for name in ("max", "current"))
