@@ -38,7 +38,7 @@ from prinfold.exceptions import (
 )
 from prinfold.files import atomic
 from prinfold.reporting.pictures import RECIPES
-from tests.house import ROOT
+from tests.house import PACKAGE, ROOT
 
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows has neither such permissions nor such signals")
 OLD = b"what was there before"
@@ -248,7 +248,7 @@ def test_what_is_being_written_is_not_swept_and_what_was_killed_is(tmp_path: Pat
 
 
 def _environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), "MPLBACKEND": "Agg"}
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(ROOT)]), "MPLBACKEND": "Agg"}
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])

@@ -435,7 +435,7 @@ def _numbers_if_all(values: Any) -> Any:
 
 
 def _library(name: str, path: Path) -> Any:
-    return import_optional(name, "data", f"reading {path.name}", "export the table as CSV")
+    return import_optional(name, "cli", f"reading {path.name}", "export the table as CSV")
 
 
 READERS: dict[str, Callable[[Path, Reading], FileTable]] = {

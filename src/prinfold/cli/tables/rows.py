@@ -144,7 +144,7 @@ def _frame(columns: dict[str, Any]) -> Any:
             continue
         data = {key: _with_gaps(each) for key, each in columns.items()}
         return library.table(data) if name == "pyarrow" else library.DataFrame(data)
-    raise MissingExtraError("columns of text need pandas, polars or pyarrow; get it with: pip install 'prinfold[data]'")
+    raise MissingExtraError("columns of text need pandas, polars or pyarrow; get it with: pip install 'prinfold[cli]'")
 
 
 def _with_gaps(column: Any) -> Any:

@@ -111,7 +111,7 @@ def _text_cells(column: Any) -> list[Any]:
 def _write_arrow(module: str, function: str) -> Callable[[Path, dict[str, Any]], None]:
     def write(path: Path, columns: dict[str, Any]) -> None:
         use = f"writing {path.suffix} files", "name a .csv file with --out"
-        library, arrow = (import_optional(each, "data", *use) for each in (module, "pyarrow"))
+        library, arrow = (import_optional(each, "cli", *use) for each in (module, "pyarrow"))
         getattr(library, function)(arrow.table({name: _arrow_cells(each) for name, each in columns.items()}), path)
 
     return write
