@@ -53,9 +53,12 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
     "lines in a cell": ("a.csv", b'x,note\n1,"two\nlines"\n2,one\n', {"x": [1, 2], "note": ["two\nlines", "one"]}),
     "a cell of 300 000 letters": ("a.csv", f"x,note\n1,{LONG}\n2,b\n".encode(), {"x": [1, 2], "note": [LONG, "b"]}),
     "lines that end in a separator": ("a.csv", b"x,y,\n1,2,\n3,4,\n", {"x": [1, 3], "y": [2, 4]}),
+    "rows alone end in a separator": ("a.csv", b"x,y\n0.5,-2,\n3,4,\n", {"x": [0.5, 3], "y": [-2, 4]}),
     "line ends of old Macs": ("a.csv", b"x,y\r1,2\r3,4\r", {"x": [1, 3]}),
     "blank lines between": ("a.csv", b"x,y\n\n1,2\n\n\n3,4\n\n", {"x": [1, 3]}),
     "rows named as R does": ("a.csv", b'"x","y"\n"a",1,2\n"b",3,4\n', {"row name": ["a", "b"], "x": [1, 3]}),
+    "rows counted as R does": ("a.txt", b"x y\n1 5 2\n2 3 4\n", {"row name": [1, 2], "x": [5, 3]}),
+    "the same with commas": ("a.csv", b'"x"\n"1",5\n"2",3\n', {"row name": [1, 2], "x": [5, 3]}),
     "names that come twice": ("a.csv", b"x,x\n1,2\n3,4\n", {"x": [1, 3], "x (2)": [2, 4]}),
     "no names": ("a.csv", b"1,2\n3,4\n", {"column 1": [1, 3]}),
     "what an instrument writes first": (
@@ -72,6 +75,14 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
 
 REFUSED: dict[str, tuple[str, bytes, str]] = {
     "ragged": ("a.csv", b"x,y\n1,2\n3,4,5\n6,7\n8,9\n", "line 3 of .* has 3 cells, but other lines have 2"),
+    "decimal commas in one column": (
+        "a.csv",
+        b"x\n3,0\n4,5\n",
+        "1 name .* 2 cells in rows, such as '3,0'.* --separator",
+    ),
+    "the same, which seem to count": ("a.csv", b"x\n1,5\n2,5\n3,5\n", "1 name .* but 2 cells in rows"),
+    "thousands without quotes": ("a.csv", b"m,p\n0,200,0\n4,300,1\n", "may stand within numbers or words .* quotes"),
+    "single quotes": ("a.csv", b"n,k,x\na,'b, c',1\nd,'e, f',2\n", "3 names .* 4 cells .* in double quotes"),
     "a quote left open": ("a.csv", b'x,y\n1,2\n3,"four\n5,6\n7,8\n', "line 3 of .* opens a quote that is never closed"),
     "the same in the last column": ("a.csv", b'x,n\n1,a\n2,"b\n3,c\n', "line 3 of .* opens a quote that is never"),
     "empty": ("a.csv", b"", "is empty: there is no row in it"),
@@ -105,6 +116,13 @@ def test_files_that_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / file).write_bytes(content)
     with pytest.raises(InvalidDataError, match=words):
         read_table(tmp_path / file)
+
+
+def test_names_of_rows_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"x,y\na,1,2\nb,3,4\n")
+    assert read_table(tmp_path / "a.csv").notes == (
+        "the first column has no name, and was taken for the names of rows",
+    )
 
 
 def test_lines_that_are_left_out_are_noted_and_rows_keep_their_lines(

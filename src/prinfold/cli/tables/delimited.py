@@ -36,7 +36,7 @@ from prinfold.cli.tables.number_formats import (
     plain_numbers,
 )
 from prinfold.cli.tables.sampling import Draw
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, quantity
 
 DECIMAL_COMMAS = "commas within numbers were read as decimal points"
 """The note that is made once, however many columns have them."""
@@ -248,11 +248,14 @@ def _layout(
         skip, notes = skip + heading.lines, tuple(heading.notes)
         return TextLayout(encoding, separator, skip, False, above, len(heading.names), notes)
     rows = [cells for cells in cells_of(lines, separator) if not _is_blank(cells)]
-    body = Counter(len(cells) for cells in rows[1:] or rows)
-    width = body.most_common(1)[0][0]
+    width = Counter(len(cells) for cells in rows[1:] or rows).most_common(1)[0][0]
     named = header if header is not None else any(number_of(cell, missing) is None for cell in rows[0])
     if named:
-        return TextLayout(encoding, separator, skip, True, _header(rows[0], width), width)
+        names = _header(rows[0], width)
+        if len(names) == width - 1:
+            names, notes = _names_one_short(path, names, rows[1:], lines, separator, missing)
+            return TextLayout(encoding, separator, skip, True, names, len(names), notes)
+        return TextLayout(encoding, separator, skip, True, names, width)
     spoken = next(cells_of([comment], separator)) if comment else []
     names = tuple(name.strip() for name in spoken) if len(spoken) == width and header is None else None
     return TextLayout(encoding, separator, skip, False, names, width)
@@ -260,11 +263,37 @@ def _layout(
 
 def _header(cells: Sequence[str], width: int) -> tuple[str, ...]:
     names = tuple(cell.strip() for cell in cells)
-    if len(names) == width - 1:  # as R writes tables: the names of rows have no name
-        return ("row name", *names)
-    if len(names) == width + 1 and not names[-1]:
-        return names[:-1]
-    return names
+    return names[:-1] if len(names) == width + 1 and not names[-1] else names
+
+
+def _names_one_short(
+    path: Path,
+    names: tuple[str, ...],
+    rows: Sequence[Sequence[str]],
+    lines: Sequence[str],
+    separator: str,
+    missing: frozenset[str],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names where rows have a cell more, and a note: rows end in a separator, or begin with a name as R writes them.
+
+    A first cell that is a number may just as well belong below the first name: it is the name of a row only if such
+    cells count the rows, and commas are then quoted or none, since they may be decimal.
+    """
+    wide = [row for row in rows if len(row) == len(names) + 1]
+    if all(not row[-1].strip() for row in wide):
+        return names, ()
+    first = [number_of(row[0], missing) for row in wide]
+    counted = first[0] in {0.0, 1.0} and all(each == i for i, each in enumerate(first, int(first[0])))
+    safe = separator != "," or all(line.startswith('"') for line in lines[1:] if line.strip())
+    apostrophes = any(cell.startswith("'") and not cell.endswith("'") for row in wide for cell in row)
+    if (any(each is None for each in first) or (counted and safe)) and not apostrophes:
+        return ("row name", *names), ("the first column has no name, and was taken for the names of rows",)
+    between = _SEPARATORS.get(separator, "blanks")
+    raise InvalidDataError(
+        f"{path} has {quantity(len(names), 'name')} in its first line, but {len(wide[0])} cells in rows, such as "
+        f"{separator.join(wide[0])!r}: {between} may stand within numbers or words there; put those cells in double "
+        "quotes, or name every column; one column of decimal commas is read with --separator ';'"
+    )
 
 
 def _beginning(path: Path, encoding: str | None = None) -> tuple[str, str]:
