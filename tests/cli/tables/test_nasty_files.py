@@ -61,6 +61,14 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
     "the same with commas": ("a.csv", b'"x"\n"1",5\n"2",3\n', {"row name": [1, 2], "x": [5, 3]}),
     "names that come twice": ("a.csv", b"x,x\n1,2\n3,4\n", {"x": [1, 3], "x (2)": [2, 4]}),
     "no names": ("a.csv", b"1,2\n3,4\n", {"column 1": [1, 3]}),
+    "classes and no names": (
+        "a.csv",
+        b"5.1,3.5,0.2,setosa\n4.9,3,0.3,setosa\n4.8,3,0.4,other\n",
+        {"column 1": [5.1, 4.9, 4.8], "column 4": ["setosa", "setosa", "other"]},
+    ),
+    "words that differ and no names": ("a.csv", b"a,5,3\nb,4,3.5\nc,6,2\n", {"column 2": [5, 4, 6]}),
+    "wavelengths as names": ("a.csv", b"name,400,410,420\na,1,2,3\nb,4,5,6\n", {"400": [1, 4], "420": [3, 6]}),
+    "names behind a mark": ("a.bed", b"#chrom\tstart\tend\nc1\t7\t50\nc2\t9\t60\n", {"start": [7, 9], "end": [50, 60]}),
     "what an instrument writes first": (
         "a.csv",
         b"Spectrometer XY-2000\nDate,2024-01-01\n\nx,y,z\n1,2,a\n3,4,b\n",
@@ -224,6 +232,15 @@ def test_a_sheet_of_a_workbook(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidDataError, match="has no sheet 'Other'; --array takes Sheet, Data"):
         read_table(tmp_path / "book.xlsx", Reading(array="Other"))
+
+
+def test_a_sheet_without_names(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in ([5.1, 3.5, "a"], [4.9, 3, "a"], [4.8, 2, "b"]):
+        book.active.append(row)
+    book.save(tmp_path / "book.xlsx")
+    np.testing.assert_array_equal(read_table(tmp_path / "book.xlsx").columns["column 1"], [5.1, 4.9, 4.8])
 
 
 def test_a_sheet_of_notes_is_passed_over(tmp_path: Path) -> None:

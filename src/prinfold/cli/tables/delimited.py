@@ -24,7 +24,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.cli.tables.arrow_text import PlainText, has_arrow
 from prinfold.cli.tables.encodings import WESTERN, encoding_of, may_be_utf32, older_encoding
-from prinfold.cli.tables.headings import heading_of
+from prinfold.cli.tables.headings import heading_of, names_columns
 from prinfold.cli.tables.number_formats import (
     COMMA,
     POINT,
@@ -176,7 +176,7 @@ def read_sheet_cells(
 ) -> TextCells:
     """The same of cells that are known already, all rows being equally wide."""
     words = all_missing(missing)
-    named = header if header is not None else any(number_of(cell, words) is None for cell in rows[0])
+    named = header if header is not None else names_columns(rows[0], rows[1:], words)
     names = _header(rows[0], len(rows[0])) if named else None
     layout = TextLayout("utf-8", _BLANKS, 0, named, names, len(rows[0]))
     return _read_source(path, SheetSource(layout, rows[int(named) :], 1 + named), words, decimal)
@@ -249,16 +249,18 @@ def _layout(
         return TextLayout(encoding, separator, skip, False, above, len(heading.names), notes)
     rows = [cells for cells in cells_of(lines, separator) if not _is_blank(cells)]
     width = Counter(len(cells) for cells in rows[1:] or rows).most_common(1)[0][0]
-    named = header if header is not None else any(number_of(cell, missing) is None for cell in rows[0])
+    spoken = next(cells_of([comment], separator)) if comment and header is None else []
+    above = tuple(name.strip() for name in spoken) if len(spoken) == width else None
+    if above is not None and any(number_of(cell, missing) is not None for cell in rows[0]):
+        return TextLayout(encoding, separator, skip, False, above, width)
+    named = header if header is not None else names_columns(rows[0], rows[1:], missing)
     if named:
         names = _header(rows[0], width)
         if len(names) == width - 1:
             names, notes = _names_one_short(path, names, rows[1:], lines, separator, missing)
             return TextLayout(encoding, separator, skip, True, names, len(names), notes)
         return TextLayout(encoding, separator, skip, True, names, width)
-    spoken = next(cells_of([comment], separator)) if comment else []
-    names = tuple(name.strip() for name in spoken) if len(spoken) == width and header is None else None
-    return TextLayout(encoding, separator, skip, False, names, width)
+    return TextLayout(encoding, separator, skip, False, None, width)
 
 
 def _header(cells: Sequence[str], width: int) -> tuple[str, ...]:

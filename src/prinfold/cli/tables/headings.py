@@ -56,6 +56,31 @@ def heading_of(lines: Sequence[str], separator: str, missing: frozenset[str]) ->
     return Heading(last.number, found[first].cells, [*(title if first else []), *noted])
 
 
+def names_columns(first: Sequence[str], below: Sequence[Sequence[str]], missing: frozenset[str]) -> bool:
+    """Whether the first line holds names: a word above numbers, or words alone, or numbers that are a scale.
+
+    A line of numbers whose words stand above text is a row, above all where a word comes again below, as classes do.
+    Its numbers are a scale, such as wavelengths, where they rise or fall all along and most lie outside of what stands
+    below.
+    """
+    above = [number_of(cell, missing) for cell in first]
+    words = [j for j, each in enumerate(above) if each is None]
+    rows = [row for row in below if len(row) == len(first)]
+    if not words or not rows or len(words) == len(above):
+        return bool(words)
+    columns = [[number_of(cell, missing) for cell in column] for column in zip(*rows, strict=True)]
+    known = {j: np.array(each, dtype=float) for j, each in enumerate(columns) if None not in each}
+    ends = {j: (np.nanmin(each), np.nanmax(each)) for j, each in known.items() if np.isfinite(each).any()}
+    numbers = [(each, *ends[j]) for j, each in enumerate(above) if j in ends and each is not None and np.isfinite(each)]
+    if not numbers or any(j in ends for j in words):
+        return True
+    if any(first[j] == row[j] for j in words for row in rows):
+        return False
+    steps = np.diff([each for each, *_ in numbers])
+    outside = sum(not low <= each <= high for each, low, high in numbers)
+    return len(steps) > 1 and bool((steps > 0).all() or (steps < 0).all()) and 2 * outside > len(numbers)
+
+
 def _cut(lines: Sequence[str], separator: str) -> list[_Line]:
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     try:
