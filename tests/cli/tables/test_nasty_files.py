@@ -49,6 +49,12 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
     "percents": ("a.csv", b"x,share\n1,12%\n2,3.5 %\n", {"share": [12, 3.5]}),
     "minus signs of typesetters": ("a.csv", "x,y\n−1.5,2\n3,−4\n".encode(), {"x": [-1.5, 3], "y": [2, -4]}),
     "thousands": ("a.csv", b'x,y\n1,"1,234,567"\n2,"2,000,000"\n', {"y": [1234567, 2000000]}),
+    "thousands with blanks": (
+        "a.csv",
+        "x;y;z\n1 200;3\u202f400,5;2 000 €\n1 300 000;4,25;30 €\n".encode(),
+        {"x": [1200, 1300000], "y": [3400.5, 4.25], "z": [2000, 30]},
+    ),
+    "thousands with apostrophes": ("a.csv", b"x,y\n1'200.5,3\n-2'300,4\n", {"x": [1200.5, -2300]}),
     "names in quotes with separators": ("a.csv", b'"a, b","c"\n1,2\n3,4\n', {"a, b": [1, 3], "c": [2, 4]}),
     "lines in a cell": ("a.csv", b'x,note\n1,"two\nlines"\n2,one\n', {"x": [1, 2], "note": ["two\nlines", "one"]}),
     "a cell of 300 000 letters": ("a.csv", f"x,note\n1,{LONG}\n2,b\n".encode(), {"x": [1, 2], "note": [LONG, "b"]}),
@@ -178,6 +184,26 @@ def test_thousands_that_may_be_decimals_are_refused_where_they_are_used(tmp_path
         choose_columns(table, [], [], [])
     meant = read_table(tmp_path / "a.csv", Reading(decimal=","))
     np.testing.assert_array_equal(meant.columns["y"], [1.234, 5.678, 7.222])
+
+
+@pytest.mark.parametrize(("cells", "other"), [("1.200 €", "3"), ("1.200", "0,5")])
+def test_points_that_may_part_thousands_are_refused_where_they_are_used(cells: str, other: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"x;y\n{cells};{other}\n{cells.replace('2', '3')};7,5\n", encoding="utf-8")
+    with pytest.raises(InvalidDataError, match=r"may be 1200 or 1\.200; .*--decimal point or --decimal comma"):
+        choose_columns(read_table(tmp_path / "a.csv"), [], [], [])
+    meant = read_table(tmp_path / "a.csv", Reading(decimal=","))
+    np.testing.assert_array_equal(meant.columns["x"], [1200, 1300])
+
+
+def test_points_before_decimals_are_read_beside_commas(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x;y\n1.200;0,5\n0.25;7,5\n", encoding="utf-8")
+    np.testing.assert_array_equal(read_table(tmp_path / "a.csv").columns["x"], [1.2, 0.25])
+
+
+def test_the_example_of_a_note_has_the_marks(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x;y\n1.200;a\n1.234.567;b\n", encoding="utf-8")
+    (note,) = read_table(tmp_path / "a.csv").notes
+    assert note == "x holds numbers such as '1.234.567': points were taken as marks of thousands"
 
 
 def test_ids_and_units_are_named(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from prinfold.cli.tables.delimited import (
     read_sheet_cells,
     spool_delimited,
 )
-from prinfold.cli.tables.number_formats import AmbiguousError, all_missing, has_mark, numbers_with_marks
+from prinfold.cli.tables.number_formats import AmbiguousError, all_missing, has_mark, number_of, numbers_with_marks
 from prinfold.cli.tables.sampling import Draw, draw_arrow, draw_parquet, is_large
 from prinfold.cli.tables.workbooks import read_sheet, title_rows
 from prinfold.exceptions import (
@@ -263,12 +263,14 @@ def _read_marks(
 ) -> list[str]:
     """Numbers in place of a column of text whose marks can be read, with a note; else the reason why they cannot."""
     cells = columns[name]
-    example = next((cell for cell in cells if cell and has_mark(cell)), "")
+    there = [cell for cell in cells if cell]
+    odd = next((cell for cell in there if number_of(cell) is None), None)
+    example = odd or next((cell for cell in there if has_mark(cell)), "")
     try:
-        found = numbers_with_marks(cells, all_missing(reading.missing), reading.decimal)
+        found = numbers_with_marks(cells, all_missing(reading.missing), reading.decimal, doubted=doubted)
     except AmbiguousError as error:
-        digits = re.sub(r"[^\d,]", "", str(error))
-        either = f"{digits.replace(',', '')} or {digits.replace(',', '.')}"
+        digits = re.sub(r"[^\d.,]", "", str(error))
+        either = f"{re.sub('[.,]', '', digits)} or {digits.replace(',', '.')}"
         unclear[name] = (
             f"column {name!r} of {path} holds {str(error)!r}, which may be {either}; set the decimal mark "
             "with --decimal point or --decimal comma"
