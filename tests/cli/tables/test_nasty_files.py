@@ -24,10 +24,20 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
     "a mark of UTF-8": ("a.csv", b"\xef\xbb\xbfx,y\n1,2\n3,4\n", {"x": [1, 3], "y": [2, 4]}),
     "western Windows": ("a.csv", "Größe µm,Ort\n1.5,Köln\n2.5,Ulm\n".encode("cp1252"), {"Größe µm": [1.5, 2.5]}),
     "western Windows, euro": ("a.csv", "x,Preis €\n1,2\n3,4\n".encode("cp1252"), {"Preis €": [2, 4]}),
+    "central European Windows": (
+        "a.csv",
+        ("x,miejscowość\n" + "1,Kraków\n2,Łódź\n3,Śródmieście\n4,Zażółcin\n" * 9).encode("cp1250"),
+        {"miejscowość": ["Kraków", "Łódź", "Śródmieście", "Zażółcin"] * 9},
+    ),
+    "letters that come late": (
+        "a.csv",
+        b"x,k\n" + b"1,a\n" * 9999 + "2,Köln\n".encode("cp1252"),
+        {"x": [1] * 9999 + [2]},
+    ),
     "Cyrillic Windows": (
         "a.csv",
         ("город,x\n" + "Нижний Новгород,1\nСанкт-Петербург,2\n" * 9).encode("cp1251"),
-        {"x": [1, 2] * 9},
+        {"x": [1, 2] * 9, "город": ["Нижний Новгород", "Санкт-Петербург"] * 9},
     ),
     "UTF-16 with a mark": ("a.csv", "größe,y\n1,2\n3,4\n".encode("utf-16"), {"größe": [1, 3]}),
     "UTF-16 without one": ("a.csv", "größe,y\n1,2\n3,4\n".encode("utf-16-le"), {"größe": [1, 3]}),
@@ -130,6 +140,22 @@ def test_files_that_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / file).write_bytes(content)
     with pytest.raises(InvalidDataError, match=words):
         read_table(tmp_path / file)
+
+
+def test_names_of_large_files_are_decoded_as_those_of_small_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr("prinfold.cli.tables.delimited._ARROW_FROM_BYTES", 0)
+    for body in ("1.5,a\n2.5,b\n", "1.5,Köln\n2.5,b\n"):
+        (tmp_path / "a.csv").write_bytes(f"Größe µm,Ort\n{body}".encode("cp1252"))
+        for large in (10**9, 1):
+            monkeypatch.setattr(sampling, "LARGE_TEXT", large)
+            table = read_table(tmp_path / "a.csv", Reading(draw=None if large > 1 else Draw(10, 0)))
+            assert table.measured == ("Größe µm", "Ort")
+            assert table.columns["Ort"].tolist() == [line.split(",")[1] for line in body.splitlines()]
+            assert table.notes == ("the file is not in UTF-8; it was read as Windows-1252 (western European)",)
+            assert table.lines is None  # by Arrow
 
 
 def test_names_of_rows_are_noted(tmp_path: Path) -> None:

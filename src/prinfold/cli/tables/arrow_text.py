@@ -39,7 +39,7 @@ class PlainText:
     Parameters
     ----------
     path : Path
-        A file in UTF-8.
+        The file.
     separator : str
         Between cells.
     skip : int
@@ -50,6 +50,8 @@ class PlainText:
         Decimal point of numbers.
     missing : frozenset of str
         Words for missing cells, in small letters.
+    encoding : str, default="utf-8"
+        Encoding of the file.
     """
 
     path: Path
@@ -58,6 +60,7 @@ class PlainText:
     numeric: tuple[bool, ...]
     decimal: str
     missing: frozenset[str]
+    encoding: str = "utf-8"
 
     def columns(self) -> list[Any] | None:
         """Columns, numbers in double precision and text as objects; None where Arrow balks.
@@ -114,9 +117,12 @@ class PlainText:
     def _options(self, block: int | None = None) -> dict[str, Any]:
         """Options of Arrow's reader; columns are called by their numbers."""
         text, kinds = import_module("pyarrow.csv"), self._kinds()
+        plain = "utf8" if self.encoding.startswith("utf-8") else self.encoding
         words = {form for word in self.missing for form in (word, word.upper(), word.capitalize(), word.title())}
         return {
-            "read_options": text.ReadOptions(column_names=list(kinds), skip_rows=self.skip, block_size=block),
+            "read_options": text.ReadOptions(
+                column_names=list(kinds), skip_rows=self.skip, block_size=block, encoding=plain
+            ),
             "parse_options": text.ParseOptions(delimiter=self.separator, newlines_in_values=True),
             "convert_options": text.ConvertOptions(
                 column_types=kinds,

@@ -7,7 +7,6 @@ that a column of numbers never exists as text as a whole.
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.cli.tables.arrow_text import PlainText, has_arrow
-from prinfold.cli.tables.encodings import WESTERN, encoding_of, may_be_utf32, older_encoding
+from prinfold.cli.tables.encodings import WESTERN, encoding_of, may_be_utf32, older_encoding_of, open_bytes
 from prinfold.cli.tables.headings import heading_of, names_columns
 from prinfold.cli.tables.number_formats import (
     COMMA,
@@ -163,12 +162,7 @@ def read_delimited(
     with _cells_of_any_length():
         layout = _layout(path, _one_character(separator), header, words)
         quick = _by_arrow(path, layout, words) if decimal is None and draw is None else None
-        if quick is not None:
-            return quick
-        try:
-            return _read(path, layout, words, decimal, draw)
-        except UnicodeDecodeError as error:
-            return _read_older(path, error, words, (separator, header, decimal, draw))
+        return quick or _read_source(path, TextSource(path, layout, draw), words, decimal)
 
 
 def read_sheet_cells(
@@ -180,26 +174,6 @@ def read_sheet_cells(
     names = _header(rows[0], len(rows[0])) if named else None
     layout = TextLayout("utf-8", _BLANKS, 0, named, names, len(rows[0]))
     return _read_source(path, SheetSource(layout, rows[int(named) :], 1 + named), words, decimal)
-
-
-def _read_older(
-    path: Path,
-    error: UnicodeDecodeError,
-    missing: frozenset[str],
-    asked: tuple[str | None, bool | None, str | None, Draw | None],
-) -> TextCells:
-    """Read a file that is not in UTF-8, which may show late: by what the letters about the first odd one look like."""
-    separator, header, decimal, draw = asked
-    encoding = older_encoding(error.object[max(error.start - _SAMPLE, 0) : error.start + _SAMPLE])
-    layout = _layout(path, _one_character(separator), header, missing, encoding)
-    try:
-        found = _read(path, layout, missing, decimal, draw)
-    except UnicodeDecodeError:  # a byte that stands for nothing there; in Latin-1 each stands for something
-        encoding = "latin-1"
-        found = _read(path, replace(layout, encoding=encoding), missing, decimal, draw)
-    name = "Windows-1252 (western European)" if encoding == WESTERN else encoding
-    found.notes.append(f"the file is not in UTF-8; it was read as {name}")
-    return found
 
 
 @contextmanager
@@ -225,14 +199,24 @@ def _one_character(separator: str | None) -> str | None:
 
 
 def _open(path: Path, encoding: str) -> io.TextIOBase:
-    stream: Any = gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 (the caller closes it)
-    return io.TextIOWrapper(stream, encoding=encoding, newline="")
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
 
 
-def _layout(
-    path: Path, separator: str | None, header: bool | None, missing: frozenset[str], encoding: str | None = None
+def _layout(path: Path, separator: str | None, header: bool | None, missing: frozenset[str]) -> TextLayout:
+    encoding, text = _beginning(path)
+    older = older_encoding_of(path) if encoding == "utf-8" else None
+    if older is None:
+        return _layout_of(path, encoding, text, separator, header, missing)
+    text = text.encode("utf-8", "surrogateescape").decode(older, errors="replace")
+    found = _layout_of(path, older, text, separator, header, missing)
+    name = "Windows-1252 (western European)" if older == WESTERN else older
+    return replace(found, notes=(*found.notes, f"the file is not in UTF-8; it was read as {name}"))
+
+
+def _layout_of(
+    path: Path, encoding: str, text: str, separator: str | None, header: bool | None, missing: frozenset[str]
 ) -> TextLayout:
-    encoding, text = _beginning(path, encoding)
+    """The layout of a file by the text that it begins with."""
     skip, lines, comment = _without_comments(text)
     if not lines:
         raise InvalidDataError(f"{path} is empty: there is no row in it")
@@ -298,17 +282,20 @@ def _names_one_short(
     )
 
 
-def _beginning(path: Path, encoding: str | None = None) -> tuple[str, str]:
-    """The encoding of a file, unless it is known, and its first lines: two at least, however long they are."""
+def _beginning(path: Path) -> tuple[str, str]:
+    """The encoding of a file, as far as this tells, and its first lines: two at least, however long they are.
+
+    Bytes that are not in that encoding are kept, as lone surrogates.
+    """
     start, more = b"", _SAMPLE
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+    with open_bytes(path) as stream:
         while len(start) < _MOST_SAMPLE:
             part = stream.read(more)
             start += part
             if len(part) < more or len(start.splitlines()) > _FEWEST_SAMPLE_LINES:
                 break
             more = len(start)
-    encoding = encoding or encoding_of(start)
+    encoding = encoding_of(start)
     if encoding is None:
         if may_be_utf32(start):
             raise InvalidDataError(
@@ -319,7 +306,7 @@ def _beginning(path: Path, encoding: str | None = None) -> tuple[str, str]:
             f"{path} is not a text file; name it by what it is (.parquet, .feather, .npy, .npz, .h5ad, .xlsx), or "
             "export it as CSV"
         )
-    text = start.decode(encoding, errors="replace")
+    text = start.decode(encoding, errors="surrogateescape" if encoding == "utf-8" else "replace")
     if len(part) == more:  # the last line is cut, as like as not
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
     return encoding, text
@@ -396,9 +383,9 @@ def plain_text(path: Path, layout: TextLayout, missing: frozenset[str]) -> Plain
     """A file as Arrow reads it; None where it cannot, by what the beginning of the file shows."""
     if path.suffix == ".gz" or layout.separator == _BLANKS or not has_arrow():
         return None
-    encoding, text = _beginning(path)
+    _, text = _beginning(path)
     odd = any("\n" in name or "\r" in name for name in layout.names or ()) or f"{layout.separator} " in text
-    if odd or not encoding.startswith("utf-8"):
+    if odd or layout.encoding.startswith(("utf-16", "utf-32")):
         return None
     lines = list(io.StringIO(text, newline=""))[layout.skip + layout.header :]
     rows = [cells for cells in cells_of(lines, layout.separator) if len(cells) == layout.width]
@@ -407,7 +394,9 @@ def plain_text(path: Path, layout: TextLayout, missing: frozenset[str]) -> Plain
     if doubtful(seen):
         return None
     decimal = COMMA if any(each.comma for each in seen) else POINT
-    return PlainText(path, layout.separator, layout.skip + layout.header, tuple(numeric), decimal, missing)
+    return PlainText(
+        path, layout.separator, layout.skip + layout.header, tuple(numeric), decimal, missing, layout.encoding
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -451,10 +440,6 @@ def _number_marks(columns: Sequence[Sequence[str]]) -> list[NumberMarks]:
     for each, cells in zip(found, columns, strict=True):
         each.look(cells)
     return found
-
-
-def _read(path: Path, layout: TextLayout, missing: frozenset[str], decimal: str | None, draw: Draw | None) -> TextCells:
-    return _read_source(path, TextSource(path, layout, draw), missing, decimal)
 
 
 def _read_source(
