@@ -83,7 +83,9 @@ def _compare(options: argparse.Namespace) -> int:
     chosen = chosen_columns(table, options)
     cells = ChosenCells.of(table, chosen.names)
     check_dimensions(options.dimensions, cells)
-    scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names, embedding=table.embedding)
+    scaling, why = choose_scaling(
+        options.scaling, cells.matrix, chosen.names, embedding=table.embedding, spoken=table.with_units(chosen.names)
+    )
     index, notes = _rows_to_compare(cells, options, scaling)
     shape = f"{quantity(len(index), 'row')} × {quantity(len(chosen.names), 'column')}"
     console.say(f"Comparing methods on {options.data}: {shape}, in {options.folds} folds. This may take a minute.")

@@ -128,7 +128,9 @@ def _table(table: FileTable, console: Console) -> None:
     try:
         chosen = choose_columns(table, [], [], [])
         cells = ChosenCells.of(table, chosen.names)
-        scaling, why = choose_scaling(None, cells.matrix, chosen.names, embedding=table.embedding)
+        scaling, why = choose_scaling(
+            None, cells.matrix, chosen.names, embedding=table.embedding, spoken=table.with_units(chosen.names)
+        )
     except InvalidDataError as error:
         console.note(as_options(error))
         return

@@ -125,14 +125,19 @@ def changed_settings(model: Any) -> dict[str, Any]:
 
 
 def choose_scaling(
-    asked: str | None, matrix: FloatArray | None, names: Sequence[str], *, embedding: bool = False
+    asked: str | None,
+    matrix: FloatArray | None,
+    names: Sequence[str],
+    *,
+    embedding: bool = False,
+    spoken: Sequence[str] | None = None,
 ) -> tuple[str, str]:
     """The scaling to use, ``standardize``, ``whiten`` or ``raw``, and the reason in words.
 
     Columns in different units differ in their spreads by orders of magnitude, and a surface then sees the largest only.
     Where the largest spread is more than ten times that of a column at the lower quartile they are put on one scale.
     An ``embedding``, such as principal components, has a scale of its own, in which spreads are meant to differ, and
-    columns in one unit, by their names, can be compared as they are.
+    columns in one unit, by their names, can be compared as they are. ``spoken`` are names with units below them.
     """
     if matrix is not None:
         _refuse_huge(matrix, names)
@@ -149,7 +154,7 @@ def choose_scaling(
     found = unlike_spreads(spreads)
     if found is None:
         return "raw", "the columns have similar standard deviations"
-    shared = one_unit(names)
+    shared = one_unit(names if spoken is None else spoken)
     if shared is not None:
         return "raw", shared
     wide, narrow = names[found.widest], names[found.narrow]

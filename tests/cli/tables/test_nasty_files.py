@@ -182,6 +182,14 @@ def test_lines_that_are_left_out_are_noted_and_rows_keep_their_lines(
         read_table(tmp_path / "b.csv")
 
 
+@pytest.mark.parametrize(("units", "scaling"), [("mm,mm", "raw"), ("[mm],[mm]", "raw"), ("mm,kg", "standardize")])
+def test_units_below_the_names_tell_of_one_scale(units: str, scaling: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"x,y\n{units}\n1,200\n2,700\n3,100\n")
+    table = read_table(tmp_path / "a.csv")
+    matrix, spoken = np.stack([*table.columns.values()], axis=1), table.with_units(["x", "y"])
+    assert choose_scaling(None, matrix, ["x", "y"], spoken=spoken)[0] == scaling
+
+
 def test_a_word_in_the_first_row_is_no_unit_where_numbers_stand_beside_it(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"x,y\n?!,2\n" + b"1,2\n3,4\n" * 20)
     with pytest.raises(InvalidDataError, match=r"holds numbers, but '\?!' in line 2"):

@@ -61,7 +61,7 @@ _ARROW_FROM_BYTES = 2_000_000
 class TextLayout:
     """Layout of a text file: ``skip`` lines first, then one of names where there is a ``header``, then rows.
 
-    ``notes`` are on lines that were skipped.
+    ``notes`` are on lines that were skipped, and ``units`` the cells of one of them.
     """
 
     encoding: str
@@ -71,6 +71,7 @@ class TextLayout:
     names: tuple[str, ...] | None
     width: int
     notes: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
 
 @dataclass
@@ -126,6 +127,7 @@ class TextCells:
     notes: list[str] = field(default_factory=list)
     doubtful: frozenset[int] = frozenset()
     whole: int | None = None
+    units: tuple[str, ...] = ()
 
 
 def read_delimited(
@@ -230,7 +232,7 @@ def _layout_of(
     if heading is not None:
         above = _header(heading.names, len(heading.names))
         skip, notes = skip + heading.lines, tuple(heading.notes)
-        return TextLayout(encoding, separator, skip, False, above, len(heading.names), notes)
+        return TextLayout(encoding, separator, skip, False, above, len(heading.names), notes, tuple(heading.units))
     rows = [cells for cells in cells_of(lines, separator) if not _is_blank(cells)]
     width = Counter(len(cells) for cells in rows[1:] or rows).most_common(1)[0][0]
     spoken = next(cells_of([comment], separator)) if comment and header is None else []
@@ -376,7 +378,9 @@ def _by_arrow(path: Path, layout: TextLayout, missing: frozenset[str]) -> TextCe
     columns = None if plain is None else plain.columns()
     if plain is None or columns is None or not len(columns[0]):
         return None
-    return _add_notes(TextCells(_names(layout), columns, None, list(layout.notes)), plain.decimal == COMMA)
+    return _add_notes(
+        TextCells(_names(layout), columns, None, list(layout.notes), units=layout.units), plain.decimal == COMMA
+    )
 
 
 def plain_text(path: Path, layout: TextLayout, missing: frozenset[str]) -> PlainText | None:
@@ -408,6 +412,7 @@ class SpooledText:
     comma: bool
     named: bool
     notes: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
 
 def spool_delimited(
@@ -430,7 +435,7 @@ def spool_delimited(
             rmtree(target.parent, ignore_errors=True)
     if not n_rows:
         return None
-    found = SpooledText(target, n_rows, plain.decimal == COMMA, layout.names is not None, layout.notes)
+    found = SpooledText(target, n_rows, plain.decimal == COMMA, layout.names is not None, layout.notes, layout.units)
     finalize(found, rmtree, target.parent, ignore_errors=True)
     return found
 
@@ -460,6 +465,7 @@ def _read_source(
         notes=list(source.layout.notes),
         doubtful=unclear,
         whole=source.whole,
+        units=source.layout.units,
     )
     return _add_notes(found, any(each.comma for each in seen))
 

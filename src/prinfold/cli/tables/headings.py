@@ -20,11 +20,15 @@ _FEWEST_ROWS = 2
 
 
 class Heading(NamedTuple):
-    """How many lines come before the first row, the cells of the line of names among them, and notes on the others."""
+    """How many lines come before the first row, the cells of the line of names among them, and notes on the others.
+
+    ``units`` are the cells of the line of units, where there is one.
+    """
 
     lines: int
     names: list[str]
     notes: list[str]
+    units: list[str]
 
 
 class _Line(NamedTuple):
@@ -53,7 +57,7 @@ def heading_of(lines: Sequence[str], separator: str, missing: frozenset[str]) ->
     title = [f"{first} {'line' if first == 1 else 'lines'} above the table {'was' if first == 1 else 'were'} left out"]
     noted = [f"line {below[0].number} holds units, such as {units!r}, and was left out"] if units else []
     last = below[0] if units else found[first]
-    return Heading(last.number, found[first].cells, [*(title if first else []), *noted])
+    return Heading(last.number, found[first].cells, [*(title if first else []), *noted], last.cells if units else [])
 
 
 def names_columns(first: Sequence[str], below: Sequence[Sequence[str]], missing: frozenset[str]) -> bool:

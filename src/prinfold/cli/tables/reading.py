@@ -67,7 +67,7 @@ class FileTable:
     can only be labels or names. ``named`` tells whether the file has names of its own, ``lines`` where rows are in it.
     ``unclear`` says of columns of text why they cannot be read as the numbers that they seem to be.
     Where only some rows were drawn, ``whole`` is how many there are, and a large text file is ``spooled``. The columns
-    of an ``embedding`` of cells have one scale.
+    of an ``embedding`` of cells have one scale, and ``units`` stand below the names in some files.
     """
 
     path: Path
@@ -80,6 +80,12 @@ class FileTable:
     whole: int | None = None
     embedding: bool = False
     spooled: SpooledText | None = None
+    units: tuple[str, ...] = ()
+
+    def with_units(self, names: Sequence[str]) -> list[str]:
+        """Names, each with the unit that stands below it in the file."""
+        known = {name: unit.strip(" ()[]") for name, unit in zip(self.columns, self.units, strict=False)}
+        return [f"{name} [{known[name]}]" if known.get(name) else name for name in names]
 
     @property
     def rows_file(self) -> Path | None:
@@ -218,7 +224,7 @@ def _spooled(path: Path, reading: Reading, draw: Draw) -> FileTable | None:
         return None  # as numbers they are read by our own reader alone
     notes = (*found.notes, *layout_notes(named=found.named, commas=found.comma), *some.notes)
     whole = found.n_rows if found.n_rows > len(some) else None
-    return replace(some, notes=notes, named=found.named, whole=whole, spooled=found)
+    return replace(some, notes=notes, named=found.named, whole=whole, spooled=found, units=found.units)
 
 
 def _holds_marked_numbers(table: FileTable, reading: Reading) -> bool:
@@ -255,7 +261,9 @@ def _table_of_cells(path: Path, found: TextCells, reading: Reading) -> FileTable
         if columns[name].dtype == object:
             notes += _read_marks(path, name, columns, unclear, reading, doubted=j in found.doubtful)
     named, all_notes = found.names is not None, tuple(dict.fromkeys((*found.notes, *notes)))
-    return FileTable(path, columns, tuple(names), named, all_notes, found.lines, unclear, found.whole)
+    return FileTable(
+        path, columns, tuple(names), named, all_notes, found.lines, unclear, found.whole, units=found.units
+    )
 
 
 def _read_marks(
