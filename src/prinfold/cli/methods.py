@@ -147,7 +147,7 @@ def choose_scaling(
         return "raw", "each kind of column has its own noise model"
     if embedding:
         return "raw", "the columns are an embedding, whose scales are meaningful"
-    spreads = np.nanstd(matrix, axis=0)
+    spreads = np.array([np.nanstd(column) for column in matrix.T])  # one at a time takes no copies of all
     there = np.flatnonzero(spreads > 0)
     if len(there) < 2:
         return "raw", "there is one column that varies" if len(there) else "no column varies"
@@ -163,7 +163,7 @@ def choose_scaling(
 
 def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:
     """Name the column whose squares overflow, before any scaling turns it into missing cells."""
-    highest = np.nanmax(np.abs(np.where(np.isfinite(matrix), matrix, 0.0)), axis=0, initial=0.0)
+    highest = np.array([np.abs(each[np.isfinite(each)]).max(initial=0.0) for each in matrix.T])
     if highest.max(initial=0.0) > _HUGE_NUMBER:
         column = int(np.argmax(highest))
         raise InvalidDataError(

@@ -74,10 +74,11 @@ class PlainText:
             return None
         if any("\n" in str(column[-1]) for column in table.columns if len(column)):
             return None  # a quote may be open, which our own reader finds out
-        return [
-            np.array(column.to_numpy()) if number else _words(column)
-            for column, number in zip(table.columns, self.numeric, strict=True)
-        ]
+        found = []
+        for number in self.numeric:  # what is taken is let go
+            column, table = table.column(0), table.remove_column(0)
+            found.append(np.array(column.to_numpy()) if number else _words(column))
+        return found
 
     def spool(self, target: Path, names: Sequence[str], tell: Callable[[int], None]) -> int | None:
         """Write the table to an Arrow file, some rows at a time; returns their number, None where Arrow balks.
@@ -160,4 +161,7 @@ class _ProgressFile:
 
 
 def _words(column: Any) -> Any:
-    return np.array([*column.to_pylist(), None], dtype=object)[:-1]
+    """(n,) words, of which those that are equal are one object."""
+    seen: dict[str, str] = {}
+    parts = (seen.setdefault(word, word) for chunk in column.chunks for word in chunk.to_pylist())
+    return np.fromiter(parts, dtype=object, count=len(column))

@@ -236,15 +236,14 @@ def _layout_of(
     rows = [cells for cells in cells_of(lines, separator) if not _is_blank(cells)]
     width = Counter(len(cells) for cells in rows[1:] or rows).most_common(1)[0][0]
     spoken = next(cells_of([comment], separator)) if comment and header is None else []
-    above = tuple(name.strip() for name in spoken) if len(spoken) == width else None
-    if above is not None and any(number_of(cell, missing) is not None for cell in rows[0]):
-        return TextLayout(encoding, separator, skip, False, above, width)
+    if len(spoken) == width and any(number_of(cell, missing) is not None for cell in rows[0]):
+        return TextLayout(encoding, separator, skip, False, tuple(name.strip() for name in spoken), width)
     named = header if header is not None else names_columns(rows[0], rows[1:], missing)
     if named:
         names = _header(rows[0], width)
         if len(names) == width - 1:
-            names, notes = _names_one_short(path, names, rows[1:], lines, separator, missing)
-            return TextLayout(encoding, separator, skip, True, names, len(names), notes)
+            named_rows, said = _names_one_short(path, names, rows[1:], lines, separator, missing)
+            return TextLayout(encoding, separator, skip, True, named_rows, len(named_rows), said)
         return TextLayout(encoding, separator, skip, True, names, width)
     return TextLayout(encoding, separator, skip, False, None, width)
 
@@ -271,7 +270,7 @@ def _names_one_short(
     if all(not row[-1].strip() for row in wide):
         return names, ()
     first = [number_of(row[0], missing) for row in wide]
-    counted = first[0] in {0.0, 1.0} and all(each == i for i, each in enumerate(first, int(first[0])))
+    counted = first[0] in {0.0, 1.0} and all(each == first[0] + i for i, each in enumerate(first))
     safe = separator != "," or all(line.startswith('"') for line in lines[1:] if line.strip())
     apostrophes = any(cell.startswith("'") and not cell.endswith("'") for row in wide for cell in row)
     if (any(each is None for each in first) or (counted and safe)) and not apostrophes:

@@ -27,7 +27,7 @@ WESTERN = "cp1252"
 _WESTERN_SIGNS = frozenset("°µ±²³¹·×÷§€£¥¢¼½¾«»‘’“”„–—…™©®ºª‰ ­¿¡")
 """Signs that tables in western languages have, besides letters."""
 
-_PART, _ENOUGH = 2**20, 2**16
+_PART, _ENOUGH = 2**16, 2**16
 """Bytes that are decoded at a time, and of lines by which an encoding is told."""
 
 _SIGN_IN_WORD = re.compile(r"[^\W\d_][±²³¹¿¡§£€¥¢¼½¾«»„“”™©®‰…][^\W\d_]")

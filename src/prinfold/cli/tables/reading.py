@@ -31,7 +31,7 @@ from prinfold.cli.tables.delimited import (
     spool_delimited,
 )
 from prinfold.cli.tables.number_formats import AmbiguousError, all_missing, has_mark, number_of, numbers_with_marks
-from prinfold.cli.tables.sampling import Draw, draw_arrow, draw_parquet, is_large
+from prinfold.cli.tables.sampling import Draw, batches_of, draw_arrow, draw_parquet, is_large
 from prinfold.cli.tables.workbooks import read_sheet, title_rows
 from prinfold.exceptions import (
     DataNotFoundError,
@@ -93,6 +93,16 @@ class FileTable:
         if self.spooled is not None:
             return self.spooled.path
         return self.path if self.path.name.lower().endswith((".parquet", ".pq")) else None
+
+    def parts(self) -> Iterator[Mapping[str, Any]]:
+        """Columns of all rows, some rows at a time where only some are in memory."""
+        if self.whole is None or self.rows_file is None:
+            yield self.columns
+            return
+        arrow = import_module("pyarrow")
+        for batch in batches_of(self.rows_file):
+            columns = arrow.Table.from_batches([batch]).columns
+            yield dict(zip(self.columns, map(_column_of_arrow, columns), strict=True))
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
