@@ -123,8 +123,9 @@ def test_what_is_in_a_large_text_is_told_in_memory_that_does_not_grow_with_it(
     monkeypatch.setattr("prinfold.cli.tables.arrow_text._SPOOLED_BYTES", 2**16)
     peaks = []
     for times in (10, 10, 60):  # modules are loaded the first time
+        path = long_text(folder, times)
         tracemalloc.start()
-        found = call("info", long_text(folder, times), "--json").json
+        found = call("info", path, "--json").json
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.5 * peaks[1]
