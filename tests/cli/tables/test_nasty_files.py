@@ -262,6 +262,15 @@ def test_columns_of_arrow(ending: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(table.columns["n"], [1, 2, 3])
 
 
+def test_columns_of_parquet_that_are_large_or_called_the_same(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = [arrow.array([2**60 + 1, None]), arrow.array([1.5, 2.5]), arrow.array([3.5, 4.5])]
+    parquet.write_table(arrow.table(columns, names=["n", "x", "x"]), tmp_path / "a.parquet")
+    table = read_table(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(table.columns["n"], [2.0**60, NAN])
+    np.testing.assert_array_equal(table.columns["x (2)"], [3.5, 4.5])
+
+
 def test_an_embedding_of_cells_has_its_own_scale(tmp_path: Path) -> None:
     anndata = pytest.importorskip("anndata")
     cells = anndata.AnnData(np.ones((4, 2)))

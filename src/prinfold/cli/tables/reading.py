@@ -385,7 +385,7 @@ def _word(value: Any) -> str | None:
 def _from_parquet(path: Path, reading: Reading) -> FileTable:
     parquet = _library("pyarrow.parquet", path)
     if reading.draw is None:
-        return _table_of_arrow(path, parquet.read_table(path))
+        return _table_of_arrow(path, parquet.ParquetFile(path).read())  # of which names may come twice
     some, whole = draw_parquet(path, reading.draw)
     return replace(_table_of_arrow(path, some), whole=whole if whole > some.num_rows else None)
 
@@ -413,7 +413,7 @@ def _column_of_arrow(column: Any) -> Any:
     types = import_module("pyarrow").types
     kind = column.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
-        numbers: FloatArray = column.cast("float64").to_numpy() if not types.is_boolean(kind) else _booleans(column)
+        numbers: FloatArray = column.cast("float64", safe=False).to_numpy() if not types.is_boolean(kind) else _booleans(column)
         return np.array(numbers, dtype=np.float64)
     return np.array([*(_word(each) for each in column.to_pylist()), None], dtype=object)[:-1]
 
