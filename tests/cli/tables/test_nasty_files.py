@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -248,6 +249,33 @@ def test_ids_and_units_are_named(tmp_path: Path) -> None:
     words = " ".join(found.in_words())
     assert "mass" in dict(found.left_out)
     assert "sample_id" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "reason"),
+    [
+        ("patientid", lambda i: 10_000 + i * 7919 % 90_001, "an id, by its name and its numbers"),
+        ("zip", lambda i: 1000 + i % 7, "numbers of places, by its name"),
+        ("day", lambda i: 20_240_101 + i % 28, "dates that are written as numbers"),
+        ("fluid", lambda i: 10_000 + i * 7919 % 90_001, None),
+        ("mass", lambda i: 20_240_001 + i, None),
+    ],
+)
+def test_whole_numbers_that_measure_nothing_are_left_out(
+    name: str, numbers: Callable[[int], int], reason: str | None, tmp_path: Path
+) -> None:
+    lines = [f"{numbers(i)},{np.sin(i):.3f},{np.cos(i):.3f}" for i in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join([f"{name},x,y", *lines]))
+    assert dict(choose_columns(read_table(tmp_path / "a.csv"), [], [], []).left_out).get(name) == reason
+
+
+def test_numbers_that_may_stand_for_missing_cells_are_noted(tmp_path: Path) -> None:
+    lines = [f"{-999 if i % 5 == 0 else np.sin(i):.3f},{np.cos(i):.3f},{i * 37 % 1000}" for i in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,y,z", *lines]))
+    (note,) = choose_columns(read_table(tmp_path / "a.csv"), [], [], []).cautions
+    assert note == "x is -999 in 8 rows, far from all others: if it stands for missing cells, --na=-999"
+    told = read_table(tmp_path / "a.csv", Reading(missing=("-999",)))
+    assert np.isnan(told.columns["x"]).sum() == 8
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather"])

@@ -45,8 +45,10 @@ _WITH_UNIT = re.compile(r"[^\w\s]{0,3}\s?[+-]?\d[\d.,' ]*\s?[^\d\s][^\d]{0,5}|[^
 
 
 def all_missing(words: Sequence[str]) -> frozenset[str]:
-    """Words for missing cells, those of the user among them, in small letters."""
-    return MISSING | {each.strip().lower() for each in words}
+    """Words for missing cells, those of the user among them, in small letters; numbers with any decimals of nothing."""
+    given = {each.strip().lower() for each in words}
+    zeros = ("", ".0", ".00", ".000", ".0000", ".00000", ".000000")
+    return MISSING | given | {each + end for each in given if re.fullmatch(r"[+-]?\d+", each) for end in zeros}
 
 
 def number_of(cell: str, missing: frozenset[str] = MISSING) -> float | None:

@@ -413,7 +413,9 @@ def _column_of_arrow(column: Any) -> Any:
     types = import_module("pyarrow").types
     kind = column.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
-        numbers: FloatArray = column.cast("float64", safe=False).to_numpy() if not types.is_boolean(kind) else _booleans(column)
+        numbers: FloatArray = (
+            column.cast("float64", safe=False).to_numpy() if not types.is_boolean(kind) else _booleans(column)
+        )
         return np.array(numbers, dtype=np.float64)
     return np.array([*(_word(each) for each in column.to_pylist()), None], dtype=object)[:-1]
 
