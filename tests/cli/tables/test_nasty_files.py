@@ -115,6 +115,11 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "a picture": ("a.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0", "is not a text file; name it by what it is"),
     "UTF-32 without a mark": ("a.csv", "größe,y\n1,2\n".encode("utf-32-le"), "seems to be text in UTF-32 .* as UTF-8"),
     "UTF-32, high byte first": ("a.csv", "x,y\n1,2\n".encode("utf-32-be"), "seems to be text in UTF-32 .* as UTF-8"),
+    "a null byte": (
+        "a.csv",
+        b"x,y\n" + b"1,2\n" * 99 + b"1\0,2\n",
+        "line 101 of .* has a null byte, which no text has",
+    ),
     "half a gzip": ("a.csv.gz", gzip.compress(b"x,y\n" * 999)[:30], "damaged, cut short, or of another kind"),
     "a workbook that is none": ("a.xlsx", b"PK\3\4 not really", "no workbook, or it is damaged"),
     "a web page": ("a.csv", b"<!DOCTYPE html>\n<html><body>404</body></html>\n", "is a web page"),
@@ -338,6 +343,37 @@ def test_a_sheet_without_names(tmp_path: Path) -> None:
         book.active.append(row)
     book.save(tmp_path / "book.xlsx")
     np.testing.assert_array_equal(read_table(tmp_path / "book.xlsx").columns["column 1"], [5.1, 4.9, 4.8])
+
+
+SHEETS = {
+    "units": ([["x", "y"], ["mm", "kg"], [1, 2.5], [3, 4], [5, 6]], {"x": [1, 3, 5], "y": [2.5, 4, 6]}),
+    "a title of two cells": ([["Run", 7], ["x", "y", "k"], [1, 2, "a"], [3, 4, "b"]], {"x": [1, 3], "y": [2, 4]}),
+    "merged names": (
+        [["force", None, "place"], ["left", "right", None], [1, 2, 3], [4, 5, 6]],
+        {"force left": [1, 4], "force right": [2, 5], "place": [3, 6]},
+    ),
+    "a name that is missing": ([["x", None, "z"], [1, 2, 5], [3, 4, 6]], {"x": [1, 3], "column 2": [2, 4]}),
+}
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_sheets_with_more_than_names_above(name: str, tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    hidden = book.active
+    hidden.append(["a"])
+    hidden.append([1])
+    hidden.append([2])
+    hidden.sheet_state = "hidden"
+    sheet = book.create_sheet("Data")
+    rows, wanted = SHEETS[name]
+    for row in rows:
+        sheet.append(row)
+    book.active = sheet
+    book.save(tmp_path / "book.xlsx")
+    table = read_table(tmp_path / "book.xlsx")
+    for column, values in wanted.items():
+        np.testing.assert_array_equal(table.columns[column], values)
 
 
 def test_a_sheet_of_notes_is_passed_over(tmp_path: Path) -> None:

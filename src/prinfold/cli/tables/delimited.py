@@ -23,7 +23,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.cli.tables.arrow_text import PlainText, has_arrow
 from prinfold.cli.tables.encodings import WESTERN, encoding_of, may_be_utf32, older_encoding_of, open_bytes
-from prinfold.cli.tables.headings import heading_of, names_columns
+from prinfold.cli.tables.headings import heading_of, heading_of_sheet, names_columns
 from prinfold.cli.tables.number_formats import (
     COMMA,
     POINT,
@@ -44,6 +44,9 @@ _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _BLANKS = " "
 _WORDS = {"tab": "\t", "\\t": "\t", "space": _BLANKS, "comma": ",", "semicolon": ";", "bar": "|"}
 _SAMPLE = 2**16
+_FEW_NULLS = 0.01
+"""Share of null bytes up to which they are a slip in a text."""
+
 _MOST_SAMPLE = 2**27
 """Bytes of the beginning of a file that are looked at, and at most, where its first lines are longer."""
 
@@ -172,9 +175,14 @@ def read_sheet_cells(
 ) -> TextCells:
     """The same of cells that are known already, all rows being equally wide."""
     words = all_missing(missing)
+    heading = heading_of_sheet(rows[:_SAMPLE_LINES], words) if header is None else None
+    if heading is not None:
+        names, notes = tuple(heading.names), tuple(heading.notes)
+        layout = TextLayout("utf-8", _BLANKS, 0, False, names, len(names), notes, tuple(heading.units))
+        return _read_source(path, SheetSource(layout, rows[heading.lines :], 1 + heading.lines), words, decimal)
     named = header if header is not None else names_columns(rows[0], rows[1:], words)
-    names = _header(rows[0], len(rows[0])) if named else None
-    layout = TextLayout("utf-8", _BLANKS, 0, named, names, len(rows[0]))
+    first = _header(rows[0], len(rows[0])) if named else None
+    layout = TextLayout("utf-8", _BLANKS, 0, named, first, len(rows[0]))
     return _read_source(path, SheetSource(layout, rows[int(named) :], 1 + named), words, decimal)
 
 
@@ -303,6 +311,9 @@ def _beginning(path: Path) -> tuple[str, str]:
                 f"{path} seems to be text in UTF-32 without the mark that says so; save it as UTF-8, in a shell by "
                 "iconv -f UTF-32LE -t UTF-8 (or UTF-32BE)"
             )
+        if start.count(b"\0") < _FEW_NULLS * len(start):
+            line = start[: start.index(b"\0")].count(b"\n") + 1
+            raise InvalidDataError(f"line {line} of {path} has a null byte, which no text has; correct the line")
         raise InvalidDataError(
             f"{path} is not a text file; name it by what it is (.parquet, .feather, .npy, .npz, .h5ad, .xlsx), or "
             "export it as CSV"

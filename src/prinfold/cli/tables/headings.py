@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,33 @@ def heading_of(lines: Sequence[str], separator: str, missing: frozenset[str]) ->
 
     Names follow the title if they are the first line with as many cells as the rows below, and hold no number.
     """
-    found = _cut(lines, separator)
+    return _heading_in(_cut(lines, separator), missing)
+
+
+def heading_of_sheet(rows: Sequence[Sequence[str]], missing: frozenset[str]) -> Heading | None:
+    """The same of a sheet, whose rows are equally wide; cells of names that reach over others are said in each."""
+    full = [len(row) - next((j for j, cell in enumerate(reversed(row)) if cell), len(row)) for row in rows]
+    found = _heading_in(
+        [_Line(i, list(row[:n])) for i, (row, n) in enumerate(zip(rows, full, strict=True), 1)], missing
+    )
+    if found is not None:
+        return found._replace(names=[*found.names, *[""] * (len(rows[0]) - len(found.names))])
+    words = [[number_of(cell, missing) is None for cell in row] for row in rows[:3]]
+    gaps = [j for j, cell in enumerate(rows[0]) if not cell]
+    if len(rows) < 3 or not gaps or not any(words[1][j] for j in gaps) or any(words[2][j] for j in gaps):
+        return None
+    if any(
+        cell and not word
+        for row, known in zip(rows[:2], words[:2], strict=True)
+        for cell, word in zip(row, known, strict=True)
+    ):
+        return None
+    above = list(accumulate(rows[0], lambda before, cell: cell or before))
+    names = [" ".join(filter(None, pair)) for pair in zip(above, rows[1], strict=True)]
+    return Heading(2, names, ["names stand in two rows, and were joined"], [])
+
+
+def _heading_in(found: Sequence[_Line], missing: frozenset[str]) -> Heading | None:
     width = Counter(len(each.cells) for each in found[1:]).most_common(1)[0][0] if len(found) > 1 else 0
     first = next((i for i, each in enumerate(found) if len(each.cells) == width), 0)
     if width < 2 or len(found) < first + 2 or any(number_of(cell, missing) is not None for cell in found[first].cells):
