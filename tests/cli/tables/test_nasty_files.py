@@ -75,6 +75,7 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
     "blank lines between": ("a.csv", b"x,y\n\n1,2\n\n\n3,4\n\n", {"x": [1, 3]}),
     "rows named as R does": ("a.csv", b'"x","y"\n"a",1,2\n"b",3,4\n', {"row name": ["a", "b"], "x": [1, 3]}),
     "rows counted as R does": ("a.txt", b"x y\n1 5 2\n2 3 4\n", {"row name": [1, 2], "x": [5, 3]}),
+    "some rows of those": ("a.csv", b'"x","y"\n"7",1,5\n"3",2,4\n', {"row name": [7, 3], "x": [1, 2]}),
     "the same with commas": ("a.csv", b'"x"\n"1",5\n"2",3\n', {"row name": [1, 2], "x": [5, 3]}),
     "names that come twice": ("a.csv", b"x,x\n1,2\n3,4\n", {"x": [1, 3], "x (2)": [2, 4]}),
     "no names": ("a.csv", b"1,2\n3,4\n", {"column 1": [1, 3]}),

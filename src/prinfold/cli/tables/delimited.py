@@ -271,17 +271,18 @@ def _names_one_short(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names where rows have a cell more, and a note: rows end in a separator, or begin with a name as R writes them.
 
-    A first cell that is a number may just as well belong below the first name: it is the name of a row only if such
-    cells count the rows, and commas are then quoted or none, since they may be decimal.
+    A first cell that is a number may just as well belong below the first name: it is the name of a row only where it
+    is quoted, or such cells count the rows and no comma, which may be decimal, parts it from the others.
     """
     wide = [row for row in rows if len(row) == len(names) + 1]
     if all(not row[-1].strip() for row in wide):
         return names, ()
     first = [number_of(row[0], missing) for row in wide]
     counted = first[0] in {0.0, 1.0} and all(each == first[0] + i for i, each in enumerate(first))
-    safe = separator != "," or all(line.startswith('"') for line in lines[1:] if line.strip())
+    quoted = all(line.startswith('"') for line in lines[1:] if line.strip())
     apostrophes = any(cell.startswith("'") and not cell.endswith("'") for row in wide for cell in row)
-    if (any(each is None for each in first) or (counted and safe)) and not apostrophes:
+    named = quoted or any(each is None for each in first) or (counted and separator != ",")
+    if named and not apostrophes:
         return ("row name", *names), ("the first column has no name, and was taken for the names of rows",)
     between = _SEPARATORS.get(separator, "blanks")
     raise InvalidDataError(
