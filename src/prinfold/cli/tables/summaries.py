@@ -16,7 +16,7 @@ MOST_WORDS = 100_000
 
 
 @dataclass
-class ColumnSummary:
+class CellSummary:
     """Numbers of a column, of which the mean and the scatter about it are those of the rows so far, or words."""
 
     missing: int = 0
@@ -73,7 +73,7 @@ class ColumnSummary:
 
 def summaries_of(table: FileTable) -> tuple[dict[str, dict[str, Any]], int]:
     """A summary of each column, and the number of rows that they are of."""
-    found = {name: ColumnSummary() for name in table.columns}
+    found = {name: CellSummary() for name in table.columns}
     n_rows = 0
     for part in table.parts():
         for name, values in part.items():
