@@ -180,7 +180,7 @@ def read_sheet_cells(
         names, notes = tuple(heading.names), tuple(heading.notes)
         layout = TextLayout("utf-8", _BLANKS, 0, False, names, len(names), notes, tuple(heading.units))
         return _read_source(path, SheetSource(layout, rows[heading.lines :], 1 + heading.lines), words, decimal)
-    named = header if header is not None else names_columns(rows[0], rows[1:], words)
+    named = header if header is not None else names_columns(rows[0], rows[1:_SAMPLE_LINES], words)
     first = _header(rows[0], len(rows[0])) if named else None
     layout = TextLayout("utf-8", _BLANKS, 0, named, first, len(rows[0]))
     return _read_source(path, SheetSource(layout, rows[int(named) :], 1 + named), words, decimal)

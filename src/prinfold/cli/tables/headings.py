@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -65,8 +64,10 @@ def heading_of_sheet(rows: Sequence[Sequence[str]], missing: frozenset[str]) -> 
         for cell, word in zip(row, known, strict=True)
     ):
         return None
-    above = list(accumulate(rows[0], lambda before, cell: cell or before))
-    names = [" ".join(filter(None, pair)) for pair in zip(above, rows[1], strict=True)]
+    names, above = [], ""
+    for cell, below in zip(rows[0], rows[1], strict=True):
+        above = cell or above
+        names.append(f"{above} {below}".strip())
     return Heading(2, names, ["names stand in two rows, and were joined"], [])
 
 
