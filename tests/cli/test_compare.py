@@ -213,3 +213,8 @@ def test_fits_that_have_ended_are_not_run_again(curve: Path, call: Call, monkeyp
     other = call(*words, "--seed", "1")
     assert other.code != 0
     assert "c.checkpoint" in other.complaint
+
+
+def test_a_slip_in_a_method_is_said_before_the_file_is_looked_at(folder: Path, call: Call) -> None:
+    assert "there is no method 'umap' to compare" in call("compare", "nowhere.csv", "--methods", "gtm,umap").complaint
+    assert "there is no file nowhere.csv" in call("compare", "nowhere.csv", "--methods", "all").complaint

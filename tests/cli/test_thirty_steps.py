@@ -100,7 +100,8 @@ def test_a_biologist_with_cells(folder: Path, call: Call) -> None:
 
 def test_an_engineer_with_a_process(folder: Path, call: Call) -> None:
     data = datasets.make_pipe_flow(200, rng=0)
-    lines = [",".join(f"{v:.4f}" for v in row) for row in data.X]
+    X = data.X * np.where(np.arange(data.X.shape[1]) == 0, 50.0, 1.0)  # which other names would have standardised
+    lines = [",".join(f"{v:.4f}" for v in row) for row in X]
     names = [f"{name} (mm)" for name in data.feature_names]
     # 21. A log with a line of remarks above, and one unit for all columns.
     Path("log.csv").write_text("\n".join(["# line 3, March", ",".join(names), *lines, ""]))
@@ -108,7 +109,9 @@ def test_an_engineer_with_a_process(folder: Path, call: Call) -> None:
     assert "explore" in call("explor", "log.csv").complaint
     # 23. A fit that leaves columns in one unit as they are.
     said = call("fit", "log.csv", *QUICK)
-    assert "standardised" not in said.out
+    assert "as they are: all columns are in mm" in said.out
+    Path("unlike.csv").write_text("\n".join([",".join(data.feature_names), *lines, ""]))
+    assert "standardised" in call("fit", "unlike.csv", *QUICK).out
     # 24. A model for programs.
     found = call("fit", "log.csv", *QUICK, "--force", "--json").json
     assert found["rows"] == 200

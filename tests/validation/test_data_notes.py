@@ -67,11 +67,29 @@ def test_separate_groups_are_counted_and_lone_rows_are_none():
 
 
 @pytest.mark.parametrize(
-    "names", [["X_pca 1", "X_pca 2"], ["X_scVI 1", "X_scVI 2"], ["PC1", "PC2"], ["400", "410.5"], ["a (mm)", "b (mm)"]]
+    "names",
+    [
+        *(["X_pca 1", "X_pca 2"], ["X_scVI 1", "X_scVI 2"], ["X_scVI_0", "X_scVI_1"], ["PC1", "PC2"], ["PC-1", "PC-2"]),
+        *(["UMAP1", "UMAP2"], ["tsne_1", "tsne_2"], ["t-SNE 1", "t-SNE 2"], ["DC1", "DC2"], ["dim.1", "dim.2"]),
+        *(["400", "410.5"], ["400nm", "410nm"], ["410 nm", "400 nm"], ["2001", "2002"], ["0", "1", "4"]),
+        *(["a (mm)", "b (mm)"], ["a_mm", "b_mm"], ["a mm", "b mm"], ["a, mm", "b, mm"], ["wide [cells]", "x [cells]"]),
+        *(["c_mg/l", "d_mg/l"], ["v m/s", "w m/s"], ["area cm²", "other cm²"], ["t_degC", "u_degC"], ["x %", "y %"]),
+    ],
 )
 def test_columns_in_one_unit_need_no_scaling(names):
-    assert spreads_note(np.array([1.0, 50.0]), names) is None
-    assert spreads_note(np.array([1.0, 50.0]), ["a", "b"]) is not None
+    assert spreads_note(np.ones(len(names)) + 50.0 * (np.arange(len(names)) == 0), names) is None
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        *(["a", "b"], ["a_mm", "b_cm"], ["a_mm", "b"], ["height_mean", "weight_mean"], ["a (mm)", "b_cm"]),
+        *(["0", "1"], ["1", "2", "3"], ["5.0", "3.0", "4.0"], ["PC1", "UMAP2"], ["x1", "x2"], ["400nm", "weight"]),
+        *(["wind_min", "rain_min"], ["height_M", "weight_M"], ["flow_in", "heat_in"], ["dose_T", "rate_T"]),
+    ],
+)
+def test_other_columns_may_need_scaling(names):
+    assert spreads_note(np.ones(len(names)) + 50.0 * (np.arange(len(names)) == 0), names) is not None
 
 
 QUICK = {

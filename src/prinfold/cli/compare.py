@@ -75,6 +75,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     console = Console.of(options)
+    methods = _methods([word for words in options.methods or [] for word in comma_separated(words)])
     for name, writers in {"out": MODEL, "table": WRITERS, "figure": (".png", ".svg", ".pdf")}.items():
         path = getattr(options, name)
         if path is not None:
@@ -83,7 +84,9 @@ def _compare(options: argparse.Namespace) -> int:
     chosen = chosen_columns(table, options)
     cells = ChosenCells.of(table, chosen.names)
     check_dimensions(options.dimensions, cells)
-    scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names, embedding=table.embedding)
+    scaling, why = choose_scaling(
+        options.scaling, cells.matrix, chosen.names, embedding=table.embedding, spoken=table.with_units(chosen.names)
+    )
     index, notes = _rows_to_compare(cells, options, scaling)
     shape = f"{quantity(len(index), 'row')} × {quantity(len(chosen.names), 'column')}"
     console.say(f"Comparing methods on {options.data}: {shape}, in {options.folds} folds. This may take a minute.")
@@ -93,7 +96,7 @@ def _compare(options: argparse.Namespace) -> int:
     X = rows if step is None else step.fit_transform(np.asarray(rows))
     clock = perf_counter()
     with console.note_warnings(), console.working("Comparing methods"):
-        found = _run_comparison(X, options, verbose=console.is_interactive)
+        found = _run_comparison(X, methods, options, verbose=console.is_interactive)
     seconds = perf_counter() - clock
     console.say(f"\n{_wrap_sentences(found.in_words(as_options))}\nAll of it took {seconds:.1f} s.")
     _write(found, options, console)
@@ -132,12 +135,12 @@ def _rows_to_compare(cells: ChosenCells, options: argparse.Namespace, scaling: s
     return index, notes
 
 
-def _run_comparison(X: Any, options: argparse.Namespace, *, verbose: bool) -> Comparison:
+def _run_comparison(X: Any, methods: Any, options: argparse.Namespace, *, verbose: bool) -> Comparison:
     from prinfold import compare
 
     return compare(
         X,
-        _methods([word for words in options.methods or [] for word in comma_separated(words)]),
+        methods,
         n_components=options.dimensions,
         folds=options.folds,
         criterion=options.criterion,
@@ -150,13 +153,18 @@ def _run_comparison(X: Any, options: argparse.Namespace, *, verbose: bool) -> Co
 
 
 def _methods(words: list[str]) -> Any:
-    """Names as the comparison knows them, however they were written."""
-    from prinfold.select.candidates import BASELINES
+    """Names as the comparison knows them, however they were written; a slip is said before any file is looked at."""
+    from prinfold.select.candidates import BASELINES, refuse_unknown
 
     known = {name.lower(): name for name in (*(each.name for each in manifolds()), *BASELINES)}
     short = aliases()
     plain = [short.get(word.lower(), word.lower()) for word in words]
-    return [known.get(name, word) for name, word in zip(plain, words, strict=True)] or "all"
+    found = [known.get(name, word) for name, word in zip(plain, words, strict=True)]
+    if plain in ([], ["all"]):
+        return "all"
+    for name in found:
+        refuse_unknown(name)
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------ what came of it

@@ -25,11 +25,12 @@ from prinfold.cli.planning import (
     run_plan,
     scaling_arguments,
 )
+from prinfold.cli.tables import sampling
 from prinfold.cli.tables.arrow_text import release_memory
 from prinfold.cli.tables.columns import ChosenColumns, name_columns
 from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import FileTable
-from prinfold.cli.tables.sampling import LOOKED_AT, LOOKED_AT_CELLS, Draw, is_large
+from prinfold.cli.tables.sampling import Draw
 from prinfold.cli.tables.writing import MODEL, check_target, sibling_file
 from prinfold.exceptions import quantity, rounded
 from prinfold.methods import METHODS
@@ -104,7 +105,9 @@ def _fit(options: argparse.Namespace) -> int:
     method = METHODS[method_name(options.method)]  # a slip in a word is said before any file is looked at
     out = options.out or sibling_file(options.data, ".prinfold")
     check_target(out, [options.data], force=options.force, writers=MODEL)
-    table = read(options, console, _draw(options))  # before the methods, which take longer to load
+    table = read(
+        options, console, _draw(options, blocks=method.takes_blocks)
+    )  # before the methods, which take longer to load
     chosen = chosen_columns(table, options, text=method.takes_text)
     plan = make_plan(table, chosen, method.cls, options, verbose=console.is_interactive)
     console.say(wrap_line(f"Fitting {_model_name(plan)} to {options.data}: {_shape(plan)}."))
@@ -145,13 +148,12 @@ def _separate_groups(plan: FitPlan) -> list[str]:
     return [] if words is None else [as_options(words)]
 
 
-def _draw(options: argparse.Namespace) -> Draw | None:
+def _draw(options: argparse.Namespace, *, blocks: bool) -> Draw | None:
     """Rows to look at: those asked for, or some of a table that is too large to be read as a whole."""
-    if options.sample is None and not is_large(options.data):
-        return None
     if options.sample is not None:
         return Draw(options.sample, options.seed)
-    return Draw(LOOKED_AT, options.seed, LOOKED_AT_CELLS)
+    blocks = blocks and options.missing == "keep" and options.scaling != "whiten"
+    return sampling.looked_at(options.data, options.seed, blocks=blocks)
 
 
 def _model_name(plan: FitPlan) -> str:

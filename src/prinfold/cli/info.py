@@ -15,9 +15,10 @@ from prinfold.cli.methods import aliases, changed_settings, choose_scaling, meth
 from prinfold.cli.models import StoredSurface, is_surface, load_model
 from prinfold.cli.planning import read
 from prinfold.cli.tables.columns import choose_columns
-from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.tables.rows import ChosenCells
+from prinfold.cli.tables.sampling import looked_at
+from prinfold.cli.tables.summaries import MOST_WORDS, summaries_of
 from prinfold.exceptions import InvalidDataError, join_names, quantity, rounded
 
 _EXTRAS = {
@@ -43,7 +44,7 @@ def _info(options: argparse.Namespace) -> int:
     elif options.data.suffix == ".prinfold":
         _describe_model_file(options.data, console)
     else:
-        _table(read(options, console), console)
+        _table(read(options, console, looked_at(options.data)), console)
     console.close()
     return 0
 
@@ -117,18 +118,25 @@ def _model(path: Path, surface: StoredSurface, console: Console) -> None:
 
 
 def _table(table: FileTable, console: Console) -> None:
-    summaries = {name: _summary(table, name) for name in table.columns}
-    console.say(f"{table.path}: {quantity(len(table), 'row')} × {quantity(len(table.columns), 'column')}")
+    summaries, n_rows = summaries_of(table)
+    console.say(f"{table.path}: {quantity(table.whole or n_rows, 'row')} × {quantity(len(table.columns), 'column')}")
     shown = list(summaries.items())[:_MOST_COLUMNS]
     console.say(align([(name, _column_words(each)) for name, each in shown]))
     if len(summaries) > len(shown):
         console.say(f"  … and {len(summaries) - len(shown)} more")
     console.note(*table.notes)
-    console.result |= {"command": "info", "file": table.path, "rows": len(table), "columns": summaries}
+    console.result |= {"command": "info", "file": table.path, "rows": table.whole or n_rows, "columns": summaries}
+    if table.whole is not None:
+        drawn = f"{len(table)} of {table.whole} rows, drawn at random"
+        console.note(
+            f"{'what `prinfold fit` would use' if n_rows > len(table) else 'all of this'} is told from {drawn}"
+        )
     try:
         chosen = choose_columns(table, [], [], [])
         cells = ChosenCells.of(table, chosen.names)
-        scaling, why = choose_scaling(None, cells.matrix, chosen.names, embedding=table.embedding)
+        scaling, why = choose_scaling(
+            None, cells.matrix, chosen.names, embedding=table.embedding, spoken=table.with_units(chosen.names)
+        )
     except InvalidDataError as error:
         console.note(as_options(error))
         return
@@ -138,36 +146,12 @@ def _table(table: FileTable, console: Console) -> None:
     console.result |= {"fit_columns": list(chosen.names), "left_out": dict(chosen.left_out), "scaling": scaling}
 
 
-def _summary(table: FileTable, name: str) -> dict[str, Any]:
-    values = table.columns[name]
-    missing = int(ChosenCells.of(_without_infinity(table, name), [name]).incomplete.sum())
-    if not table.is_number(name):
-        words = [each for each in values if each]
-        return {
-            "kind": "text",
-            "missing": missing,
-            "different": len(set(words)),
-            "dates": dates_of(values) is not None,
-            "example": words[0] if words else None,
-        }
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return {"kind": "number", "missing": missing}
-    ends = {"least": float(finite.min()), "mean": float(finite.mean()), "most": float(finite.max())}
-    return {"kind": "number", "missing": missing, **ends, "spread": float(finite.std())}
-
-
-def _without_infinity(table: FileTable, name: str) -> FileTable:
-    values = table.columns[name]
-    tame = np.where(np.isinf(values), 0.0, values) if table.is_number(name) else values
-    return FileTable(table.path, {name: tame}, (name,), table.named)
-
-
 def _column_words(summary: dict[str, Any]) -> str:
     gaps = f", {summary['missing']} missing" if summary["missing"] else ""
     if summary["kind"] == "text":
         kind = "dates" if summary["dates"] else "text"
-        return f"{kind}, {summary['different']} different, such as {summary['example']!r}{gaps}"
+        more = "at least " if summary["different"] >= MOST_WORDS else ""
+        return f"{kind}, {more}{summary['different']} different, such as {summary['example']!r}{gaps}"
     if "mean" not in summary:
         return "nothing in it"
     least, most, mean, spread = (rounded(summary[name], 4) for name in ("least", "most", "mean", "spread"))

@@ -125,14 +125,19 @@ def changed_settings(model: Any) -> dict[str, Any]:
 
 
 def choose_scaling(
-    asked: str | None, matrix: FloatArray | None, names: Sequence[str], *, embedding: bool = False
+    asked: str | None,
+    matrix: FloatArray | None,
+    names: Sequence[str],
+    *,
+    embedding: bool = False,
+    spoken: Sequence[str] | None = None,
 ) -> tuple[str, str]:
     """The scaling to use, ``standardize``, ``whiten`` or ``raw``, and the reason in words.
 
     Columns in different units differ in their spreads by orders of magnitude, and a surface then sees the largest only.
     Where the largest spread is more than ten times that of a column at the lower quartile they are put on one scale.
     An ``embedding``, such as principal components, has a scale of its own, in which spreads are meant to differ, and
-    columns in one unit, by their names, can be compared as they are.
+    columns in one unit, by their names, can be compared as they are. ``spoken`` are names with units below them.
     """
     if matrix is not None:
         _refuse_huge(matrix, names)
@@ -142,14 +147,14 @@ def choose_scaling(
         return "raw", "each kind of column has its own noise model"
     if embedding:
         return "raw", "the columns are an embedding, whose scales are meaningful"
-    spreads = np.nanstd(matrix, axis=0)
+    spreads = np.array([np.nanstd(column) for column in matrix.T])  # one at a time takes no copies of all
     there = np.flatnonzero(spreads > 0)
     if len(there) < 2:
         return "raw", "there is one column that varies" if len(there) else "no column varies"
     found = unlike_spreads(spreads)
     if found is None:
         return "raw", "the columns have similar standard deviations"
-    shared = one_unit(names)
+    shared = one_unit(names if spoken is None else spoken)
     if shared is not None:
         return "raw", shared
     wide, narrow = names[found.widest], names[found.narrow]
@@ -158,7 +163,7 @@ def choose_scaling(
 
 def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:
     """Name the column whose squares overflow, before any scaling turns it into missing cells."""
-    highest = np.nanmax(np.abs(np.where(np.isfinite(matrix), matrix, 0.0)), axis=0, initial=0.0)
+    highest = np.array([np.abs(each[np.isfinite(each)]).max(initial=0.0) for each in matrix.T])
     if highest.max(initial=0.0) > _HUGE_NUMBER:
         column = int(np.argmax(highest))
         raise InvalidDataError(

@@ -135,7 +135,9 @@ def make_plan(
 ) -> FitPlan:
     """Choose rows, scaling and method before the work begins; settings that cannot work are refused here."""
     cells = ChosenCells.of(table, chosen.names)
-    scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names, embedding=table.embedding)
+    scaling, why = choose_scaling(
+        options.scaling, cells.matrix, chosen.names, embedding=table.embedding, spoken=table.with_units(chosen.names)
+    )
     if scaling != "raw" and cells.matrix is None:
         raise InvalidDataError(
             f"columns of text cannot be scaled; leave --{scaling} out, or take numbers only with --columns"

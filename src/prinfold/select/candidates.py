@@ -107,13 +107,18 @@ def _can_have(method: Method, n_components: int) -> bool:
     return method.cls._dimension in {None, n_components}
 
 
+def refuse_unknown(name: str) -> None:
+    """Say of a word that is no method or baseline what there is."""
+    known = [*sorted(each.name for each in manifolds()), *BASELINES]
+    if name not in known:
+        raise InvalidParameterError(f"there is no method {name!r} to compare; there are {', '.join(known)}, and 'all'")
+
+
 def _method_candidates(name: str, n_components: int, X: FloatArray) -> list[Candidate]:
     if name in BASELINES:
         return [Candidate(name, "", BASELINES[name](n_components, X))]
-    known = {each.name: each for each in sorted(manifolds(), key=lambda each: each.name)}
-    if name not in known:
-        everyone = ", ".join([*known, *BASELINES])
-        raise InvalidParameterError(f"there is no method {name!r} to compare; there are {everyone}, and 'all'")
+    refuse_unknown(name)
+    known = {each.name: each for each in manifolds()}
     listed = []
     for settings in known[name].compared_settings:
         model = known[name].cls()

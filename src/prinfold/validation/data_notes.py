@@ -57,30 +57,54 @@ def unlike_spreads(spreads: FloatArray) -> UnlikeSpreads | None:
     return UnlikeSpreads(int(widest), int(narrow), ratio) if ratio > UNLIKE_SPREADS else None
 
 
-_COMPONENTS = re.compile(r"(x[_ ]?)?(pca?|principal component|component|latent)[_ ]?\d+|x_\w+ \d+", re.IGNORECASE)
+_METHODS = (
+    r"pca?|ica?|dca?|lda?|lsi|nmf|mds|svd|umap|t-?sne|phate|isomap|diff(usion )?map|scvi|principal component|"
+    r"component|latent|embedding|dim(ension)?"
+)
+_COMPONENTS = re.compile(rf"(x[-_ .]?)?({_METHODS})[-_ .]?\d+|x_\w+?[_ ]\d+", re.IGNORECASE)
 """Names of components, and of the columns of an embedding in an AnnData object."""
 
-_UNIT = re.compile(r"[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$")
+_BASE = (
+    r"[pnuµμmcdk]?m|[nuµμmk]?g|[nuµμm]?s|m?K|[nuµμmk]?V|[pnuµμmk]A|[kMGT]?Hz|[mk]N|[hkMGm]?Pa|k?J|[mkMG]W|[nuµμm]T|[kM]?Ω|"
+    r"k?ohm|[uµμmcd][lL]|[kMG]?eV|m?bar|k?Da|[nuµμm]M|[nuµμmk]?mol|Å|°|°[CF]|deg[CF]?|rad|sec|hours|days|weeks|months|"
+    r"years|inch|inches|ft|lbs?|oz|psi|atm|mmHg|kcal|rpm|ppm|ppb|dBm?|pct|percent|%|usd|eur|gbp|px|pixels|cpm|tpm|fpkm|"
+    r"mph|kph"
+)
+"""Units but those that are as often something else at the end of a name, such as min, in, T and M."""
+
+_UNIT_WORD = (
+    rf"(?:{_BASE})(?:\^?-?[123²³])?(?:(?: ?[/·*] ?|_per_| per )(?:{_BASE}|[lLhd]|min|day|hour)(?:\^?-?[123²³])?)*"
+)
+_UNIT = re.compile(rf".*?[(\[]\s*(?P<any>[^()\[\]]+?)\s*[)\]]\s*|.+?(?:[\s_]|, *|\. ?)(?P<word>{_UNIT_WORD})")
+"""A unit in brackets, whatever it is, or one that is known at the end of a name."""
+
+_POSITION = re.compile(rf"([+-]?[\d.]+(?:e[+-]?\d+)?) ?(?:{_UNIT_WORD})?", re.IGNORECASE)
 
 
 def one_unit(names: Sequence[str]) -> str | None:
-    """Why columns are in one unit, as far as their names tell: components, positions on a scale, a unit in brackets."""
-    if all(_COMPONENTS.fullmatch(name.strip()) for name in names):
+    """Why columns are in one unit, as far as their names tell: components, positions on a scale, or a unit in each."""
+    stems = {name.strip().rstrip("0123456789").lower() for name in names}
+    if len(stems) == 1 and all(_COMPONENTS.fullmatch(name.strip()) for name in names):
         return "the columns are components, whose standard deviations are meant to differ"
-    if all(_is_number(name) for name in names):
+    if _are_positions(names):
         return "the names of the columns are numbers, as in a spectrum or a series in one unit"
-    units = {found.group(1) if (found := _UNIT.search(name)) else None for name in names}
+    found = [_UNIT.fullmatch(name.strip()) for name in names]
+    units = {each and (each["any"] or each["word"]) for each in found}
     if len(units) == 1 and None not in units:
         return f"all columns are in {units.pop()}"
     return None
 
 
-def _is_number(word: str) -> bool:
+def _are_positions(names: Sequence[str]) -> bool:
+    """Whether names are numbers that rise or fall, with a unit or without, and do not merely count the columns."""
+    found = [_POSITION.fullmatch(name.strip()) for name in names]
     try:
-        float(word)
+        numbers = [float(each[1]) for each in found if each is not None]
     except ValueError:
         return False
-    return True
+    steps = np.diff(numbers)
+    counts = bool((steps == 1.0).all()) and numbers[:1] in ([0.0], [1.0])
+    return len(numbers) == len(names) and not counts and bool((steps > 0).all() or (steps < 0).all())
 
 
 def spreads_note(spreads: FloatArray, names: Sequence[str]) -> Message | None:

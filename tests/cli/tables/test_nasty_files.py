@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -24,10 +25,20 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
     "a mark of UTF-8": ("a.csv", b"\xef\xbb\xbfx,y\n1,2\n3,4\n", {"x": [1, 3], "y": [2, 4]}),
     "western Windows": ("a.csv", "Größe µm,Ort\n1.5,Köln\n2.5,Ulm\n".encode("cp1252"), {"Größe µm": [1.5, 2.5]}),
     "western Windows, euro": ("a.csv", "x,Preis €\n1,2\n3,4\n".encode("cp1252"), {"Preis €": [2, 4]}),
+    "central European Windows": (
+        "a.csv",
+        ("x,miejscowość\n" + "1,Kraków\n2,Łódź\n3,Śródmieście\n4,Zażółcin\n" * 9).encode("cp1250"),
+        {"miejscowość": ["Kraków", "Łódź", "Śródmieście", "Zażółcin"] * 9},
+    ),
+    "letters that come late": (
+        "a.csv",
+        b"x,k\n" + b"1,a\n" * 9999 + "2,Köln\n".encode("cp1252"),
+        {"x": [1] * 9999 + [2]},
+    ),
     "Cyrillic Windows": (
         "a.csv",
         ("город,x\n" + "Нижний Новгород,1\nСанкт-Петербург,2\n" * 9).encode("cp1251"),
-        {"x": [1, 2] * 9},
+        {"x": [1, 2] * 9, "город": ["Нижний Новгород", "Санкт-Петербург"] * 9},
     ),
     "UTF-16 with a mark": ("a.csv", "größe,y\n1,2\n3,4\n".encode("utf-16"), {"größe": [1, 3]}),
     "UTF-16 without one": ("a.csv", "größe,y\n1,2\n3,4\n".encode("utf-16-le"), {"größe": [1, 3]}),
@@ -49,15 +60,33 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
     "percents": ("a.csv", b"x,share\n1,12%\n2,3.5 %\n", {"share": [12, 3.5]}),
     "minus signs of typesetters": ("a.csv", "x,y\n−1.5,2\n3,−4\n".encode(), {"x": [-1.5, 3], "y": [2, -4]}),
     "thousands": ("a.csv", b'x,y\n1,"1,234,567"\n2,"2,000,000"\n', {"y": [1234567, 2000000]}),
+    "thousands with blanks": (
+        "a.csv",
+        "x;y;z\n1 200;3\u202f400,5;2 000 €\n1 300 000;4,25;30 €\n".encode(),
+        {"x": [1200, 1300000], "y": [3400.5, 4.25], "z": [2000, 30]},
+    ),
+    "thousands with apostrophes": ("a.csv", b"x,y\n1'200.5,3\n-2'300,4\n", {"x": [1200.5, -2300]}),
     "names in quotes with separators": ("a.csv", b'"a, b","c"\n1,2\n3,4\n', {"a, b": [1, 3], "c": [2, 4]}),
     "lines in a cell": ("a.csv", b'x,note\n1,"two\nlines"\n2,one\n', {"x": [1, 2], "note": ["two\nlines", "one"]}),
     "a cell of 300 000 letters": ("a.csv", f"x,note\n1,{LONG}\n2,b\n".encode(), {"x": [1, 2], "note": [LONG, "b"]}),
     "lines that end in a separator": ("a.csv", b"x,y,\n1,2,\n3,4,\n", {"x": [1, 3], "y": [2, 4]}),
+    "rows alone end in a separator": ("a.csv", b"x,y\n0.5,-2,\n3,4,\n", {"x": [0.5, 3], "y": [-2, 4]}),
     "line ends of old Macs": ("a.csv", b"x,y\r1,2\r3,4\r", {"x": [1, 3]}),
     "blank lines between": ("a.csv", b"x,y\n\n1,2\n\n\n3,4\n\n", {"x": [1, 3]}),
     "rows named as R does": ("a.csv", b'"x","y"\n"a",1,2\n"b",3,4\n', {"row name": ["a", "b"], "x": [1, 3]}),
+    "rows counted as R does": ("a.txt", b"x y\n1 5 2\n2 3 4\n", {"row name": [1, 2], "x": [5, 3]}),
+    "some rows of those": ("a.csv", b'"x","y"\n"7",1,5\n"3",2,4\n', {"row name": [7, 3], "x": [1, 2]}),
+    "the same with commas": ("a.csv", b'"x"\n"1",5\n"2",3\n', {"row name": [1, 2], "x": [5, 3]}),
     "names that come twice": ("a.csv", b"x,x\n1,2\n3,4\n", {"x": [1, 3], "x (2)": [2, 4]}),
     "no names": ("a.csv", b"1,2\n3,4\n", {"column 1": [1, 3]}),
+    "classes and no names": (
+        "a.csv",
+        b"5.1,3.5,0.2,setosa\n4.9,3,0.3,setosa\n4.8,3,0.4,other\n",
+        {"column 1": [5.1, 4.9, 4.8], "column 4": ["setosa", "setosa", "other"]},
+    ),
+    "words that differ and no names": ("a.csv", b"a,5,3\nb,4,3.5\nc,6,2\n", {"column 2": [5, 4, 6]}),
+    "wavelengths as names": ("a.csv", b"name,400,410,420\na,1,2,3\nb,4,5,6\n", {"400": [1, 4], "420": [3, 6]}),
+    "names behind a mark": ("a.bed", b"#chrom\tstart\tend\nc1\t7\t50\nc2\t9\t60\n", {"start": [7, 9], "end": [50, 60]}),
     "what an instrument writes first": (
         "a.csv",
         b"Spectrometer XY-2000\nDate,2024-01-01\n\nx,y,z\n1,2,a\n3,4,b\n",
@@ -72,6 +101,14 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
 
 REFUSED: dict[str, tuple[str, bytes, str]] = {
     "ragged": ("a.csv", b"x,y\n1,2\n3,4,5\n6,7\n8,9\n", "line 3 of .* has 3 cells, but other lines have 2"),
+    "decimal commas in one column": (
+        "a.csv",
+        b"x\n3,0\n4,5\n",
+        "1 name .* 2 cells in rows, such as '3,0'.* --separator",
+    ),
+    "the same, which seem to count": ("a.csv", b"x\n1,5\n2,5\n3,5\n", "1 name .* but 2 cells in rows"),
+    "thousands without quotes": ("a.csv", b"m,p\n0,200,0\n4,300,1\n", "may stand within numbers or words .* quotes"),
+    "single quotes": ("a.csv", b"n,k,x\na,'b, c',1\nd,'e, f',2\n", "3 names .* 4 cells .* in double quotes"),
     "a quote left open": ("a.csv", b'x,y\n1,2\n3,"four\n5,6\n7,8\n', "line 3 of .* opens a quote that is never closed"),
     "the same in the last column": ("a.csv", b'x,n\n1,a\n2,"b\n3,c\n', "line 3 of .* opens a quote that is never"),
     "empty": ("a.csv", b"", "is empty: there is no row in it"),
@@ -79,6 +116,11 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "a picture": ("a.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0", "is not a text file; name it by what it is"),
     "UTF-32 without a mark": ("a.csv", "größe,y\n1,2\n".encode("utf-32-le"), "seems to be text in UTF-32 .* as UTF-8"),
     "UTF-32, high byte first": ("a.csv", "x,y\n1,2\n".encode("utf-32-be"), "seems to be text in UTF-32 .* as UTF-8"),
+    "a null byte": (
+        "a.csv",
+        b"x,y\n" + b"1,2\n" * 99 + b"1\0,2\n",
+        "line 101 of .* has a null byte, which no text has",
+    ),
     "half a gzip": ("a.csv.gz", gzip.compress(b"x,y\n" * 999)[:30], "damaged, cut short, or of another kind"),
     "a workbook that is none": ("a.xlsx", b"PK\3\4 not really", "no workbook, or it is damaged"),
     "a web page": ("a.csv", b"<!DOCTYPE html>\n<html><body>404</body></html>\n", "is a web page"),
@@ -107,6 +149,29 @@ def test_files_that_are_refused(name: str, tmp_path: Path) -> None:
         read_table(tmp_path / file)
 
 
+def test_names_of_large_files_are_decoded_as_those_of_small_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr("prinfold.cli.tables.delimited._ARROW_FROM_BYTES", 0)
+    for body in ("1.5,a\n2.5,b\n", "1.5,Köln\n2.5,b\n"):
+        (tmp_path / "a.csv").write_bytes(f"Größe µm,Ort\n{body}".encode("cp1252"))
+        for large in (10**9, 1):
+            monkeypatch.setattr(sampling, "LARGE_TEXT", large)
+            table = read_table(tmp_path / "a.csv", Reading(draw=None if large > 1 else Draw(10, 0)))
+            assert table.measured == ("Größe µm", "Ort")
+            assert table.columns["Ort"].tolist() == [line.split(",")[1] for line in body.splitlines()]
+            assert table.notes == ("the file is not in UTF-8; it was read as Windows-1252 (western European)",)
+            assert table.lines is None  # by Arrow
+
+
+def test_names_of_rows_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"x,y\na,1,2\nb,3,4\n")
+    assert read_table(tmp_path / "a.csv").notes == (
+        "the first column has no name, and was taken for the names of rows",
+    )
+
+
 def test_lines_that_are_left_out_are_noted_and_rows_keep_their_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +187,14 @@ def test_lines_that_are_left_out_are_noted_and_rows_keep_their_lines(
     (tmp_path / "b.csv").write_bytes(text + b"7,8,9\n")
     with pytest.raises(InvalidDataError, match=r"line 8 of .* has 3 cells"):
         read_table(tmp_path / "b.csv")
+
+
+@pytest.mark.parametrize(("units", "scaling"), [("mm,mm", "raw"), ("[mm],[mm]", "raw"), ("mm,kg", "standardize")])
+def test_units_below_the_names_tell_of_one_scale(units: str, scaling: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"x,y\n{units}\n1,200\n2,700\n3,100\n")
+    table = read_table(tmp_path / "a.csv")
+    matrix, spoken = np.stack([*table.columns.values()], axis=1), table.with_units(["x", "y"])
+    assert choose_scaling(None, matrix, ["x", "y"], spoken=spoken)[0] == scaling
 
 
 def test_a_word_in_the_first_row_is_no_unit_where_numbers_stand_beside_it(tmp_path: Path) -> None:
@@ -154,6 +227,26 @@ def test_thousands_that_may_be_decimals_are_refused_where_they_are_used(tmp_path
     np.testing.assert_array_equal(meant.columns["y"], [1.234, 5.678, 7.222])
 
 
+@pytest.mark.parametrize(("cells", "other"), [("1.200 €", "3"), ("1.200", "0,5")])
+def test_points_that_may_part_thousands_are_refused_where_they_are_used(cells: str, other: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"x;y\n{cells};{other}\n{cells.replace('2', '3')};7,5\n", encoding="utf-8")
+    with pytest.raises(InvalidDataError, match=r"may be 1200 or 1\.200; .*--decimal point or --decimal comma"):
+        choose_columns(read_table(tmp_path / "a.csv"), [], [], [])
+    meant = read_table(tmp_path / "a.csv", Reading(decimal=","))
+    np.testing.assert_array_equal(meant.columns["x"], [1200, 1300])
+
+
+def test_points_before_decimals_are_read_beside_commas(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x;y\n1.200;0,5\n0.25;7,5\n", encoding="utf-8")
+    np.testing.assert_array_equal(read_table(tmp_path / "a.csv").columns["x"], [1.2, 0.25])
+
+
+def test_the_example_of_a_note_has_the_marks(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x;y\n1.200;a\n1.234.567;b\n", encoding="utf-8")
+    (note,) = read_table(tmp_path / "a.csv").notes
+    assert note == "x holds numbers such as '1.234.567': points were taken as marks of thousands"
+
+
 def test_ids_and_units_are_named(tmp_path: Path) -> None:
     lines = [f"{10_000 + 7 * i},{i % 5}.{i % 3} kg,{np.sin(i):.3f}" for i in range(60)]
     (tmp_path / "a.csv").write_text("\n".join(["sample_id,mass,x", *lines]))
@@ -162,6 +255,33 @@ def test_ids_and_units_are_named(tmp_path: Path) -> None:
     words = " ".join(found.in_words())
     assert "mass" in dict(found.left_out)
     assert "sample_id" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "reason"),
+    [
+        ("patientid", lambda i: 10_000 + i * 7919 % 90_001, "an id, by its name and its numbers"),
+        ("zip", lambda i: 1000 + i % 7, "numbers of places, by its name"),
+        ("day", lambda i: 20_240_101 + i % 28, "dates that are written as numbers"),
+        ("fluid", lambda i: 10_000 + i * 7919 % 90_001, None),
+        ("mass", lambda i: 20_240_001 + i, None),
+    ],
+)
+def test_whole_numbers_that_measure_nothing_are_left_out(
+    name: str, numbers: Callable[[int], int], reason: str | None, tmp_path: Path
+) -> None:
+    lines = [f"{numbers(i)},{np.sin(i):.3f},{np.cos(i):.3f}" for i in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join([f"{name},x,y", *lines]))
+    assert dict(choose_columns(read_table(tmp_path / "a.csv"), [], [], []).left_out).get(name) == reason
+
+
+def test_numbers_that_may_stand_for_missing_cells_are_noted(tmp_path: Path) -> None:
+    lines = [f"{-999 if i % 5 == 0 else np.sin(i):.3f},{np.cos(i):.3f},{i * 37 % 1000}" for i in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,y,z", *lines]))
+    (note,) = choose_columns(read_table(tmp_path / "a.csv"), [], [], []).cautions
+    assert note == "x is -999 in 8 rows, far from all others: if it stands for missing cells, --na=-999"
+    told = read_table(tmp_path / "a.csv", Reading(missing=("-999",)))
+    assert np.isnan(told.columns["x"]).sum() == 8
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather"])
@@ -174,6 +294,15 @@ def test_columns_of_arrow(ending: str, tmp_path: Path) -> None:
     table = read_table(path)
     np.testing.assert_array_equal(table.columns["x"], [1.5, NAN, 3.0])
     np.testing.assert_array_equal(table.columns["n"], [1, 2, 3])
+
+
+def test_columns_of_parquet_that_are_large_or_called_the_same(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = [arrow.array([2**60 + 1, None]), arrow.array([1.5, 2.5]), arrow.array([3.5, 4.5])]
+    parquet.write_table(arrow.table(columns, names=["n", "x", "x"]), tmp_path / "a.parquet")
+    table = read_table(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(table.columns["n"], [2.0**60, NAN])
+    np.testing.assert_array_equal(table.columns["x (2)"], [3.5, 4.5])
 
 
 def test_an_embedding_of_cells_has_its_own_scale(tmp_path: Path) -> None:
@@ -206,6 +335,46 @@ def test_a_sheet_of_a_workbook(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidDataError, match="has no sheet 'Other'; --array takes Sheet, Data"):
         read_table(tmp_path / "book.xlsx", Reading(array="Other"))
+
+
+def test_a_sheet_without_names(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in ([5.1, 3.5, "a"], [4.9, 3, "a"], [4.8, 2, "b"]):
+        book.active.append(row)
+    book.save(tmp_path / "book.xlsx")
+    np.testing.assert_array_equal(read_table(tmp_path / "book.xlsx").columns["column 1"], [5.1, 4.9, 4.8])
+
+
+SHEETS = {
+    "units": ([["x", "y"], ["mm", "kg"], [1, 2.5], [3, 4], [5, 6]], {"x": [1, 3, 5], "y": [2.5, 4, 6]}),
+    "a title of two cells": ([["Run", 7], ["x", "y", "k"], [1, 2, "a"], [3, 4, "b"]], {"x": [1, 3], "y": [2, 4]}),
+    "merged names": (
+        [["force", None, "place"], ["left", "right", None], [1, 2, 3], [4, 5, 6]],
+        {"force left": [1, 4], "force right": [2, 5], "place": [3, 6]},
+    ),
+    "a name that is missing": ([["x", None, "z"], [1, 2, 5], [3, 4, 6]], {"x": [1, 3], "column 2": [2, 4]}),
+}
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_sheets_with_more_than_names_above(name: str, tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    hidden = book.active
+    hidden.append(["a"])
+    hidden.append([1])
+    hidden.append([2])
+    hidden.sheet_state = "hidden"
+    sheet = book.create_sheet("Data")
+    rows, wanted = SHEETS[name]
+    for row in rows:
+        sheet.append(row)
+    book.active = sheet
+    book.save(tmp_path / "book.xlsx")
+    table = read_table(tmp_path / "book.xlsx")
+    for column, values in wanted.items():
+        np.testing.assert_array_equal(table.columns[column], values)
 
 
 def test_a_sheet_of_notes_is_passed_over(tmp_path: Path) -> None:

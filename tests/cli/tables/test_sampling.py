@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,6 @@ import pytest
 from tests.cli.conftest import QUICK, Said, csv_text, numbers
 
 import prinfold
-from prinfold.cli import fit
 from prinfold.cli.tables import sampling
 from prinfold.cli.tables.reading import Reading, read_table
 from prinfold.cli.tables.sampling import Draw
@@ -28,7 +28,7 @@ def large(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     parquet.write_table(arrow.table(columns), folder / "data.parquet", row_group_size=32)
     monkeypatch.setattr(sampling, "LARGE", 100)
     monkeypatch.setattr(sampling, "_BATCH", 16)
-    monkeypatch.setattr(fit, "LOOKED_AT", 50)
+    monkeypatch.setattr(sampling, "LOOKED_AT", 50)
     return folder / "data.parquet"
 
 
@@ -105,3 +105,42 @@ def test_rows_of_many_columns_are_fewer(columns: int, rows: int, monkeypatch: py
     monkeypatch.setattr(sampling, "_FEWEST_LOOKED_AT", 10)
     assert Draw(100, 0, 100_000).of_columns(columns).rows == rows
     assert Draw(100, 0).of_columns(columns).rows == 100
+
+
+def long_text(folder: Path, times: int) -> Path:
+    """Six hundred rows, so many times."""
+    rows = "\n".join(f"{i % 97 / 7:.4f},{i % 89 / 3:.4f},{i % 83:.4f},{i % 79:.4f},s{i % 5}" for i in range(600))
+    (folder / "long.csv").write_text("a,b,c,d,site\n" + f"{rows}\n" * times)
+    return folder / "long.csv"
+
+
+def test_what_is_in_a_large_text_is_told_in_memory_that_does_not_grow_with_it(
+    folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(sampling, "LARGE_TEXT", 10**5)
+    monkeypatch.setattr(sampling, "LOOKED_AT", 500)
+    monkeypatch.setattr("prinfold.cli.tables.arrow_text._SPOOLED_BYTES", 2**16)
+    peaks = []
+    for times in (10, 10, 60):  # modules are loaded the first time
+        path = long_text(folder, times)
+        tracemalloc.start()
+        found = call("info", path, "--json").json
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.5 * peaks[1]
+    monkeypatch.setattr(sampling, "LARGE_TEXT", 10**9)
+    whole = call("info", "long.csv", "--json").json
+    assert (found["rows"], found["fit_columns"]) == (whole["rows"], whole["fit_columns"]) == (36_000, list("abcd"))
+    assert found["columns"].pop("site") == whole["columns"].pop("site")
+    for name, summary in whole["columns"].items():
+        assert found["columns"][name] == pytest.approx(summary)
+
+
+def test_methods_that_take_no_blocks_see_all_rows_of_texts_that_fit_into_memory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(sampling, "LARGE_TEXT", 10)
+    assert sampling.looked_at(long_text(folder, 1), blocks=False) is None
+    assert sampling.looked_at(folder / "long.csv") is not None

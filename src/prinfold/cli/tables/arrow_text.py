@@ -39,7 +39,7 @@ class PlainText:
     Parameters
     ----------
     path : Path
-        A file in UTF-8.
+        The file.
     separator : str
         Between cells.
     skip : int
@@ -50,6 +50,8 @@ class PlainText:
         Decimal point of numbers.
     missing : frozenset of str
         Words for missing cells, in small letters.
+    encoding : str, default="utf-8"
+        Encoding of the file.
     """
 
     path: Path
@@ -58,6 +60,7 @@ class PlainText:
     numeric: tuple[bool, ...]
     decimal: str
     missing: frozenset[str]
+    encoding: str = "utf-8"
 
     def columns(self) -> list[Any] | None:
         """Columns, numbers in double precision and text as objects; None where Arrow balks.
@@ -71,10 +74,11 @@ class PlainText:
             return None
         if any("\n" in str(column[-1]) for column in table.columns if len(column)):
             return None  # a quote may be open, which our own reader finds out
-        return [
-            np.array(column.to_numpy()) if number else _words(column)
-            for column, number in zip(table.columns, self.numeric, strict=True)
-        ]
+        found = []
+        for number in self.numeric:  # what is taken is let go
+            column, table = table.column(0), table.remove_column(0)
+            found.append(np.array(column.to_numpy()) if number else _words(column))
+        return found
 
     def spool(self, target: Path, names: Sequence[str], tell: Callable[[int], None]) -> int | None:
         """Write the table to an Arrow file, some rows at a time; returns their number, None where Arrow balks.
@@ -114,9 +118,12 @@ class PlainText:
     def _options(self, block: int | None = None) -> dict[str, Any]:
         """Options of Arrow's reader; columns are called by their numbers."""
         text, kinds = import_module("pyarrow.csv"), self._kinds()
+        plain = "utf8" if self.encoding.startswith("utf-8") else self.encoding
         words = {form for word in self.missing for form in (word, word.upper(), word.capitalize(), word.title())}
         return {
-            "read_options": text.ReadOptions(column_names=list(kinds), skip_rows=self.skip, block_size=block),
+            "read_options": text.ReadOptions(
+                column_names=list(kinds), skip_rows=self.skip, block_size=block, encoding=plain
+            ),
             "parse_options": text.ParseOptions(delimiter=self.separator, newlines_in_values=True),
             "convert_options": text.ConvertOptions(
                 column_types=kinds,
@@ -154,4 +161,7 @@ class _ProgressFile:
 
 
 def _words(column: Any) -> Any:
-    return np.array([*column.to_pylist(), None], dtype=object)[:-1]
+    """(n,) words, of which those that are equal are one object."""
+    seen: dict[str, str] = {}
+    parts = (seen.setdefault(word, word) for chunk in column.chunks for word in chunk.to_pylist())
+    return np.fromiter(parts, dtype=object, count=len(column))

@@ -27,6 +27,18 @@ _MOST_CLASSES = 10
 _ID_WORDS = frozenset({"id", "ids", "uid", "index", "idx", "nr"})
 """Words in names of columns that number the rows or the things that they are of."""
 
+_NUMBERED = re.compile(
+    r"(patient|sample|subject|user|case|customer|client|record|row|cell|object|item|order|product|person|student|device|"
+    r"sensor|station|site|plot|plate|gene|event|image)ids?"
+)
+"""What is numbered, written together with the word for it."""
+
+_CODE_WORDS = frozenset({"zip", "zipcode", "postcode", "postal", "plz"})
+"""Words in names of columns whose numbers are names of places."""
+
+_SENTINELS = frozenset({*(-float("9" * k) for k in range(2, 7)), *(float("9" * k) for k in range(3, 7))})
+"""Numbers that are written for missing cells: -99, -999, 999 and so on."""
+
 _ROWS_TO_JUDGE_COLUMNS = 20
 """Rows from which on it can be told what a column looks like."""
 
@@ -174,23 +186,49 @@ def _reason(table: FileTable, name: str, text: bool) -> str | None:
         return "nothing in it"
     if _counts_rows(values):
         return "it counts the rows"
-    if _is_called_id(name) and len(values) >= _ROWS_TO_JUDGE_COLUMNS and _whole(values):
-        return "an id, by its name and its numbers" if len(np.unique(values)) == len(values) else None
+    if len(values) < _ROWS_TO_JUDGE_COLUMNS or not _whole(values):
+        return None
+    words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+    called_id = bool(words & _ID_WORDS) or any(map(_NUMBERED.fullmatch, words))
+    if called_id and len(np.unique(values)) == len(values):
+        return "an id, by its name and its numbers"
+    if words & _CODE_WORDS:
+        return "numbers of places, by its name"
+    return "dates that are written as numbers" if _are_dates(values) else None
+
+
+def _are_dates(values: Any) -> bool:
+    """Whether whole numbers are days as 20240131 writes them."""
+    there = values[~np.isnan(values)]
+    year, month, day = there // 10_000, there // 100 % 100, there % 100
+    return bool(((year >= 1800) & (year < 2200) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all())
+
+
+def _sentinel_note(name: str, values: Any) -> str | None:
+    """A note on a number such as -999 that comes again and again, far from all others; None where there is none."""
+    there = values[np.isfinite(values)]
+    for end in (there.min(initial=0.0), there.max(initial=0.0)):
+        others = there[there != end]
+        often = len(there) - len(others)
+        if end in _SENTINELS and often > 1 and len(others) and np.abs(others - end).min() > np.ptp(others):
+            return (
+                f"{name} is {end:g} in {often} rows, far from all others: if it stands for missing cells, --na={end:g}"
+            )
     return None
 
 
-def _is_called_id(name: str) -> bool:
-    """Whether a word of a column's name says that it numbers things: Asset ID, sample_id, RowIndex."""
-    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
-    return any(word.lower() in _ID_WORDS for word in words)
-
-
 def _column_notes(table: FileTable, names: Sequence[str]) -> list[str]:
-    """Notes on columns of whole numbers that may be classes or counts; none where most columns are like that."""
-    whole = {name: table.columns[name] for name in names if table.is_number(name) and _whole(table.columns[name])}
-    if len(table) < _ROWS_TO_JUDGE_COLUMNS or len(whole) > len(names) / 2:
+    """Notes on numbers that may be missing cells, and on whole numbers that may be classes or counts.
+
+    There are none of the latter where most columns are like that.
+    """
+    numbers = [name for name in names if table.is_number(name)]
+    if len(table) < _ROWS_TO_JUDGE_COLUMNS:
         return []
-    found = []
+    found = [note for name in numbers if (note := _sentinel_note(name, table.columns[name]))]
+    whole = {name: table.columns[name] for name in numbers if _whole(table.columns[name])}
+    if len(whole) > len(names) / 2:
+        return found
     for name, values in whole.items():
         different, drop = np.unique(values[~np.isnan(values)]), f"--drop {shlex.quote(name)} leaves it out"
         if 2 <= len(different) <= _MOST_CLASSES:

@@ -7,7 +7,6 @@ that a column of numbers never exists as text as a whole.
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,8 +22,8 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.cli.tables.arrow_text import PlainText, has_arrow
-from prinfold.cli.tables.encodings import WESTERN, encoding_of, may_be_utf32, older_encoding
-from prinfold.cli.tables.headings import heading_of
+from prinfold.cli.tables.encodings import WESTERN, encoding_of, may_be_utf32, older_encoding_of, open_bytes
+from prinfold.cli.tables.headings import heading_of, heading_of_sheet, names_columns
 from prinfold.cli.tables.number_formats import (
     COMMA,
     POINT,
@@ -36,7 +35,7 @@ from prinfold.cli.tables.number_formats import (
     plain_numbers,
 )
 from prinfold.cli.tables.sampling import Draw
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, quantity
 
 DECIMAL_COMMAS = "commas within numbers were read as decimal points"
 """The note that is made once, however many columns have them."""
@@ -45,6 +44,9 @@ _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _BLANKS = " "
 _WORDS = {"tab": "\t", "\\t": "\t", "space": _BLANKS, "comma": ",", "semicolon": ";", "bar": "|"}
 _SAMPLE = 2**16
+_FEW_NULLS = 0.01
+"""Share of null bytes up to which they are a slip in a text."""
+
 _MOST_SAMPLE = 2**27
 """Bytes of the beginning of a file that are looked at, and at most, where its first lines are longer."""
 
@@ -62,7 +64,7 @@ _ARROW_FROM_BYTES = 2_000_000
 class TextLayout:
     """Layout of a text file: ``skip`` lines first, then one of names where there is a ``header``, then rows.
 
-    ``notes`` are on lines that were skipped.
+    ``notes`` are on lines that were skipped, and ``units`` the cells of one of them.
     """
 
     encoding: str
@@ -72,6 +74,7 @@ class TextLayout:
     names: tuple[str, ...] | None
     width: int
     notes: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
 
 @dataclass
@@ -127,6 +130,7 @@ class TextCells:
     notes: list[str] = field(default_factory=list)
     doubtful: frozenset[int] = frozenset()
     whole: int | None = None
+    units: tuple[str, ...] = ()
 
 
 def read_delimited(
@@ -163,12 +167,7 @@ def read_delimited(
     with _cells_of_any_length():
         layout = _layout(path, _one_character(separator), header, words)
         quick = _by_arrow(path, layout, words) if decimal is None and draw is None else None
-        if quick is not None:
-            return quick
-        try:
-            return _read(path, layout, words, decimal, draw)
-        except UnicodeDecodeError as error:
-            return _read_older(path, error, words, (separator, header, decimal, draw))
+        return quick or _read_source(path, TextSource(path, layout, draw), words, decimal)
 
 
 def read_sheet_cells(
@@ -176,30 +175,15 @@ def read_sheet_cells(
 ) -> TextCells:
     """The same of cells that are known already, all rows being equally wide."""
     words = all_missing(missing)
-    named = header if header is not None else any(number_of(cell, words) is None for cell in rows[0])
-    names = _header(rows[0], len(rows[0])) if named else None
-    layout = TextLayout("utf-8", _BLANKS, 0, named, names, len(rows[0]))
+    heading = heading_of_sheet(rows[:_SAMPLE_LINES], words) if header is None else None
+    if heading is not None:
+        names, notes = tuple(heading.names), tuple(heading.notes)
+        layout = TextLayout("utf-8", _BLANKS, 0, False, names, len(names), notes, tuple(heading.units))
+        return _read_source(path, SheetSource(layout, rows[heading.lines :], 1 + heading.lines), words, decimal)
+    named = header if header is not None else names_columns(rows[0], rows[1:_SAMPLE_LINES], words)
+    first = _header(rows[0], len(rows[0])) if named else None
+    layout = TextLayout("utf-8", _BLANKS, 0, named, first, len(rows[0]))
     return _read_source(path, SheetSource(layout, rows[int(named) :], 1 + named), words, decimal)
-
-
-def _read_older(
-    path: Path,
-    error: UnicodeDecodeError,
-    missing: frozenset[str],
-    asked: tuple[str | None, bool | None, str | None, Draw | None],
-) -> TextCells:
-    """Read a file that is not in UTF-8, which may show late: by what the letters about the first odd one look like."""
-    separator, header, decimal, draw = asked
-    encoding = older_encoding(error.object[max(error.start - _SAMPLE, 0) : error.start + _SAMPLE])
-    layout = _layout(path, _one_character(separator), header, missing, encoding)
-    try:
-        found = _read(path, layout, missing, decimal, draw)
-    except UnicodeDecodeError:  # a byte that stands for nothing there; in Latin-1 each stands for something
-        encoding = "latin-1"
-        found = _read(path, replace(layout, encoding=encoding), missing, decimal, draw)
-    name = "Windows-1252 (western European)" if encoding == WESTERN else encoding
-    found.notes.append(f"the file is not in UTF-8; it was read as {name}")
-    return found
 
 
 @contextmanager
@@ -225,14 +209,24 @@ def _one_character(separator: str | None) -> str | None:
 
 
 def _open(path: Path, encoding: str) -> io.TextIOBase:
-    stream: Any = gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 (the caller closes it)
-    return io.TextIOWrapper(stream, encoding=encoding, newline="")
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
 
 
-def _layout(
-    path: Path, separator: str | None, header: bool | None, missing: frozenset[str], encoding: str | None = None
+def _layout(path: Path, separator: str | None, header: bool | None, missing: frozenset[str]) -> TextLayout:
+    encoding, text = _beginning(path)
+    older = older_encoding_of(path) if encoding == "utf-8" else None
+    if older is None:
+        return _layout_of(path, encoding, text, separator, header, missing)
+    text = text.encode("utf-8", "surrogateescape").decode(older, errors="replace")
+    found = _layout_of(path, older, text, separator, header, missing)
+    name = "Windows-1252 (western European)" if older == WESTERN else older
+    return replace(found, notes=(*found.notes, f"the file is not in UTF-8; it was read as {name}"))
+
+
+def _layout_of(
+    path: Path, encoding: str, text: str, separator: str | None, header: bool | None, missing: frozenset[str]
 ) -> TextLayout:
-    encoding, text = _beginning(path, encoding)
+    """The layout of a file by the text that it begins with."""
     skip, lines, comment = _without_comments(text)
     if not lines:
         raise InvalidDataError(f"{path} is empty: there is no row in it")
@@ -246,49 +240,86 @@ def _layout(
     if heading is not None:
         above = _header(heading.names, len(heading.names))
         skip, notes = skip + heading.lines, tuple(heading.notes)
-        return TextLayout(encoding, separator, skip, False, above, len(heading.names), notes)
+        return TextLayout(encoding, separator, skip, False, above, len(heading.names), notes, tuple(heading.units))
     rows = [cells for cells in cells_of(lines, separator) if not _is_blank(cells)]
-    body = Counter(len(cells) for cells in rows[1:] or rows)
-    width = body.most_common(1)[0][0]
-    named = header if header is not None else any(number_of(cell, missing) is None for cell in rows[0])
+    width = Counter(len(cells) for cells in rows[1:] or rows).most_common(1)[0][0]
+    spoken = next(cells_of([comment], separator)) if comment and header is None else []
+    if len(spoken) == width and any(number_of(cell, missing) is not None for cell in rows[0]):
+        return TextLayout(encoding, separator, skip, False, tuple(name.strip() for name in spoken), width)
+    named = header if header is not None else names_columns(rows[0], rows[1:], missing)
     if named:
-        return TextLayout(encoding, separator, skip, True, _header(rows[0], width), width)
-    spoken = next(cells_of([comment], separator)) if comment else []
-    names = tuple(name.strip() for name in spoken) if len(spoken) == width and header is None else None
-    return TextLayout(encoding, separator, skip, False, names, width)
+        names = _header(rows[0], width)
+        if len(names) == width - 1:
+            named_rows, said = _names_one_short(path, names, rows[1:], lines, separator, missing)
+            return TextLayout(encoding, separator, skip, True, named_rows, len(named_rows), said)
+        return TextLayout(encoding, separator, skip, True, names, width)
+    return TextLayout(encoding, separator, skip, False, None, width)
 
 
 def _header(cells: Sequence[str], width: int) -> tuple[str, ...]:
     names = tuple(cell.strip() for cell in cells)
-    if len(names) == width - 1:  # as R writes tables: the names of rows have no name
-        return ("row name", *names)
-    if len(names) == width + 1 and not names[-1]:
-        return names[:-1]
-    return names
+    return names[:-1] if len(names) == width + 1 and not names[-1] else names
 
 
-def _beginning(path: Path, encoding: str | None = None) -> tuple[str, str]:
-    """The encoding of a file, unless it is known, and its first lines: two at least, however long they are."""
+def _names_one_short(
+    path: Path,
+    names: tuple[str, ...],
+    rows: Sequence[Sequence[str]],
+    lines: Sequence[str],
+    separator: str,
+    missing: frozenset[str],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names where rows have a cell more, and a note: rows end in a separator, or begin with a name as R writes them.
+
+    A first cell that is a number may just as well belong below the first name: it is the name of a row only where it
+    is quoted, or such cells count the rows and no comma, which may be decimal, parts it from the others.
+    """
+    wide = [row for row in rows if len(row) == len(names) + 1]
+    if all(not row[-1].strip() for row in wide):
+        return names, ()
+    first = [number_of(row[0], missing) for row in wide]
+    counted = first[0] in {0.0, 1.0} and all(each == first[0] + i for i, each in enumerate(first))
+    quoted = all(line.startswith('"') for line in lines[1:] if line.strip())
+    apostrophes = any(cell.startswith("'") and not cell.endswith("'") for row in wide for cell in row)
+    named = quoted or any(each is None for each in first) or (counted and separator != ",")
+    if named and not apostrophes:
+        return ("row name", *names), ("the first column has no name, and was taken for the names of rows",)
+    between = _SEPARATORS.get(separator, "blanks")
+    raise InvalidDataError(
+        f"{path} has {quantity(len(names), 'name')} in its first line, but {len(wide[0])} cells in rows, such as "
+        f"{separator.join(wide[0])!r}: {between} may stand within numbers or words there; put those cells in double "
+        "quotes, or name every column; one column of decimal commas is read with --separator ';'"
+    )
+
+
+def _beginning(path: Path) -> tuple[str, str]:
+    """The encoding of a file, as far as this tells, and its first lines: two at least, however long they are.
+
+    Bytes that are not in that encoding are kept, as lone surrogates.
+    """
     start, more = b"", _SAMPLE
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+    with open_bytes(path) as stream:
         while len(start) < _MOST_SAMPLE:
             part = stream.read(more)
             start += part
             if len(part) < more or len(start.splitlines()) > _FEWEST_SAMPLE_LINES:
                 break
             more = len(start)
-    encoding = encoding or encoding_of(start)
+    encoding = encoding_of(start)
     if encoding is None:
         if may_be_utf32(start):
             raise InvalidDataError(
                 f"{path} seems to be text in UTF-32 without the mark that says so; save it as UTF-8, in a shell by "
                 "iconv -f UTF-32LE -t UTF-8 (or UTF-32BE)"
             )
+        if start.count(b"\0") < _FEW_NULLS * len(start):
+            line = start[: start.index(b"\0")].count(b"\n") + 1
+            raise InvalidDataError(f"line {line} of {path} has a null byte, which no text has; correct the line")
         raise InvalidDataError(
             f"{path} is not a text file; name it by what it is (.parquet, .feather, .npy, .npz, .h5ad, .xlsx), or "
             "export it as CSV"
         )
-    text = start.decode(encoding, errors="replace")
+    text = start.decode(encoding, errors="surrogateescape" if encoding == "utf-8" else "replace")
     if len(part) == more:  # the last line is cut, as like as not
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
     return encoding, text
@@ -358,16 +389,18 @@ def _by_arrow(path: Path, layout: TextLayout, missing: frozenset[str]) -> TextCe
     columns = None if plain is None else plain.columns()
     if plain is None or columns is None or not len(columns[0]):
         return None
-    return _add_notes(TextCells(_names(layout), columns, None, list(layout.notes)), plain.decimal == COMMA)
+    return _add_notes(
+        TextCells(_names(layout), columns, None, list(layout.notes), units=layout.units), plain.decimal == COMMA
+    )
 
 
 def plain_text(path: Path, layout: TextLayout, missing: frozenset[str]) -> PlainText | None:
     """A file as Arrow reads it; None where it cannot, by what the beginning of the file shows."""
     if path.suffix == ".gz" or layout.separator == _BLANKS or not has_arrow():
         return None
-    encoding, text = _beginning(path)
+    _, text = _beginning(path)
     odd = any("\n" in name or "\r" in name for name in layout.names or ()) or f"{layout.separator} " in text
-    if odd or not encoding.startswith("utf-8"):
+    if odd or layout.encoding.startswith(("utf-16", "utf-32")):
         return None
     lines = list(io.StringIO(text, newline=""))[layout.skip + layout.header :]
     rows = [cells for cells in cells_of(lines, layout.separator) if len(cells) == layout.width]
@@ -376,7 +409,9 @@ def plain_text(path: Path, layout: TextLayout, missing: frozenset[str]) -> Plain
     if doubtful(seen):
         return None
     decimal = COMMA if any(each.comma for each in seen) else POINT
-    return PlainText(path, layout.separator, layout.skip + layout.header, tuple(numeric), decimal, missing)
+    return PlainText(
+        path, layout.separator, layout.skip + layout.header, tuple(numeric), decimal, missing, layout.encoding
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,6 +423,7 @@ class SpooledText:
     comma: bool
     named: bool
     notes: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
 
 def spool_delimited(
@@ -410,7 +446,7 @@ def spool_delimited(
             rmtree(target.parent, ignore_errors=True)
     if not n_rows:
         return None
-    found = SpooledText(target, n_rows, plain.decimal == COMMA, layout.names is not None, layout.notes)
+    found = SpooledText(target, n_rows, plain.decimal == COMMA, layout.names is not None, layout.notes, layout.units)
     finalize(found, rmtree, target.parent, ignore_errors=True)
     return found
 
@@ -420,10 +456,6 @@ def _number_marks(columns: Sequence[Sequence[str]]) -> list[NumberMarks]:
     for each, cells in zip(found, columns, strict=True):
         each.look(cells)
     return found
-
-
-def _read(path: Path, layout: TextLayout, missing: frozenset[str], decimal: str | None, draw: Draw | None) -> TextCells:
-    return _read_source(path, TextSource(path, layout, draw), missing, decimal)
 
 
 def _read_source(
@@ -444,6 +476,7 @@ def _read_source(
         notes=list(source.layout.notes),
         doubtful=unclear,
         whole=source.whole,
+        units=source.layout.units,
     )
     return _add_notes(found, any(each.comma for each in seen))
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import gzip
+import re
 from importlib import import_module
+from pathlib import Path
+from typing import IO, cast
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -22,6 +26,49 @@ _MOST_FOREIGN = 0.4
 WESTERN = "cp1252"
 _WESTERN_SIGNS = frozenset("°µ±²³¹·×÷§€£¥¢¼½¾«»‘’“”„–—…™©®ºª‰ ­¿¡")
 """Signs that tables in western languages have, besides letters."""
+
+_PART, _ENOUGH = 2**16, 2**16
+"""Bytes that are decoded at a time, and of lines by which an encoding is told."""
+
+_SIGN_IN_WORD = re.compile(r"[^\W\d_][±²³¹¿¡§£€¥¢¼½¾«»„“”™©®‰…][^\W\d_]")
+"""Signs that stand within no word, but where letters of another encoding are."""
+
+
+def older_encoding_of(path: Path) -> str | None:
+    """The likely encoding of a text file that is not UTF-8 throughout; None of one that is."""
+    if _can_decode(path, "utf-8"):
+        return None
+    with open_bytes(path) as stream:
+        likely = older_encoding(_odd_lines(stream))
+    return likely if _can_decode(path, likely) else "latin-1"  # in which each byte stands for something
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The bytes of a file, which may be compressed by gzip."""
+    return cast(IO[bytes], gzip.open(path) if path.suffix == ".gz" else path.open("rb"))
+
+
+def _can_decode(path: Path, encoding: str) -> bool:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        with open_bytes(path) as stream:
+            while part := stream.read(_PART):
+                decoder.decode(part)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _odd_lines(stream: IO[bytes]) -> bytes:
+    """Lines that are not ASCII alone, which alone tell how a file is encoded; not more of them than it takes."""
+    found = b""
+    for line in stream:
+        if not line.isascii():
+            found += line[:_PART]
+            if len(found) > _ENOUGH:
+                break
+    return found
 
 
 def encoding_of(start: bytes) -> str | None:
@@ -52,19 +99,21 @@ def older_encoding(start: bytes) -> str:
     """The likely encoding of text that is not UTF-8: that of western Windows, or what its letters look like.
 
     A few accents and signs are too little for a guess by letter frequencies, and western is then by far the likeliest.
-    charset-normalizer is asked about the others, where it is installed.
+    charset-normalizer is asked about the others, where it is installed; spreadsheets on Windows write one of its own.
     """
     if _looks_western(start):
         return WESTERN
     try:
-        found = import_module("charset_normalizer").from_bytes(start).best()
+        found = [str(each.encoding) for each in import_module("charset_normalizer").from_bytes(start)]
     except ImportError:
         return WESTERN
-    return WESTERN if found is None else str(found.encoding)
+    return next((each for each in found if each.startswith("cp125")), found[0] if found else WESTERN)
 
 
 def _looks_western(start: bytes) -> bool:
     text = start.decode(WESTERN, errors="replace")
+    if _SIGN_IN_WORD.search(text):
+        return False
     odd = [letter for letter in text if ord(letter) > 127]
     letters = [letter for letter in text if letter.isalpha()]
     foreign = sum(ord(letter) > 127 for letter in letters)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,16 +32,23 @@ _FIRST_CELLS = 50
 """Cells that are looked at before all of them are: most columns of text are text from the start."""
 
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
-_GROUPS = {POINT: re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?"), COMMA: re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?")}
+_GROUPS = {
+    POINT: re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?"),
+    COMMA: re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d*)?"),
+}
+_SPACED = re.compile(r"[+-]?[1-9]\d{0,2}([ \u00a0\u2009\u202f'’])\d{3}(\1\d{3})*([.,]\d*)?")
+"""Thousands with blanks, narrow ones among them, or apostrophes between: these can be nothing else."""
 _DECIMAL = {POINT: _PLAIN, COMMA: re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)}
-_AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 _WITH_UNIT = re.compile(r"[^\w\s]{0,3}\s?[+-]?\d[\d.,' ]*\s?[^\d\s][^\d]{0,5}|[^\w\s]{1,3}\s?\d[\d.,' ]*")
 """A number with a unit or a mark beside it."""
 
 
 def all_missing(words: Sequence[str]) -> frozenset[str]:
-    """Words for missing cells, those of the user among them, in small letters."""
-    return MISSING | {each.strip().lower() for each in words}
+    """Words for missing cells, those of the user among them, in small letters; numbers with any decimals of nothing."""
+    given = {each.strip().lower() for each in words}
+    zeros = ("", ".0", ".00", ".000", ".0000", ".00000", ".000000")
+    return MISSING | given | {each + end for each in given if re.fullmatch(r"[+-]?\d+", each) for end in zeros}
 
 
 def number_of(cell: str, missing: frozenset[str] = MISSING) -> float | None:
@@ -103,26 +111,41 @@ class MarkedNumbers(NamedTuple):
 
 @dataclass
 class NumberMarks:
-    """Commas and points that numbers of a column had: ``decimal`` a comma that can only be one before decimals."""
+    """Commas and points that numbers of a column had.
+
+    ``decimal`` tells of a comma that can only be one before decimals, ``fraction`` the same of a point.
+    """
 
     comma: str = ""
     point: str = ""
     decimal: bool = False
+    fraction: bool = False
 
     def look(self, cells: Sequence[str]) -> None:
         """Look at some more cells, of which all are numbers."""
         # Words for nothing may have points too, such as n.a., but no digit.
         points = (cell for cell in cells if POINT in cell and any(map(str.isdigit, cell)))
-        self.point = self.point or next(points, "")
+        if not self.fraction:
+            seen = next(points, "")
+            self.point = self.point or seen
+            self.fraction = bool(seen) and not all(map(is_ambiguous, chain([seen], points)))
         commas = [cell for cell in cells if COMMA in cell]
         self.comma = self.comma or next(iter(commas), "")
         self.decimal = self.decimal or not all(map(is_ambiguous, commas))
 
 
 def doubtful(columns: Sequence[NumberMarks]) -> set[int]:
-    """Columns whose commas may be no decimal points: they have points too, or nothing tells what commas are."""
+    """Columns whose marks may be others than they seem.
+
+    Commas may be no decimal points where there are points too, or nothing tells what commas are; points may be marks of
+    thousands where commas of another column stand before decimals.
+    """
     known = any(each.decimal for each in columns)
-    return {j for j, each in enumerate(columns) if each.comma and (each.point or not known)}
+    return {
+        j
+        for j, each in enumerate(columns)
+        if (each.comma and (each.point or not known)) or (known and each.point and not each.fraction)
+    }
 
 
 class AmbiguousError(ValueError):
@@ -145,7 +168,7 @@ def has_unit(word: str) -> bool:
 
 
 def numbers_with_marks(
-    cells: Sequence[Any], missing: frozenset[str], decimal: str | None = None
+    cells: Sequence[Any], missing: frozenset[str], decimal: str | None = None, *, doubted: bool = False
 ) -> MarkedNumbers | None:
     """Numbers of a column of text; None where it is text, or where its cells are marked in several ways.
 
@@ -157,6 +180,8 @@ def numbers_with_marks(
         Words for missing cells, in small letters.
     decimal : {".", ","}, default=None
         What stands before decimals, where that was said.
+    doubted : bool, default=False
+        Whether points may be marks of thousands, as far as other columns tell; those of sums of money always may.
 
     Returns
     -------
@@ -171,21 +196,24 @@ def numbers_with_marks(
     there = [word for word in words if word.lower() not in missing]
     found = (
         there
-        and _common_format(there[:_FIRST_CELLS], decimal, last=False)
-        and _common_format(there, decimal, last=True)
+        and _common_format(there[:_FIRST_CELLS], decimal, "")
+        and _common_format(there, decimal, COMMA + POINT if doubted else COMMA)
     )
     if not found:
         return None
     mark, point, said = found
-    numbers = [np.nan if word.lower() in missing else _number(_strip_mark(word, mark), point) for word in words]
+    numbers = [np.nan if word.lower() in missing else _number(_bare(word, mark), point) for word in words]
     commas = point == COMMA and any(COMMA in word for word in there)
     return MarkedNumbers(np.array(numbers), said, commas)
 
 
-def _common_format(words: list[str], decimal: str | None, *, last: bool) -> tuple[str, str, str] | None:
-    """The mark and the decimal point that all cells of a column share, and both in words."""
+def _common_format(words: list[str], decimal: str | None, unclear: str) -> tuple[str, str, str] | None:
+    """The mark and the decimal point that all cells of a column share, and both in words.
+
+    Where both points fit it must not matter: ``unclear`` are those that may stand for something else.
+    """
     mark = _sign_of(words[0])
-    bare = [_strip_mark(word, mark) for word in words]
+    bare = [_bare(word, mark) for word in words]
     if "" in bare:
         return None
     fitting = [
@@ -193,11 +221,14 @@ def _common_format(words: list[str], decimal: str | None, *, last: bool) -> tupl
     ]
     if not fitting:
         return None
-    commas = [word for word in words if COMMA in word]
-    if len(fitting) == 2 and commas and last:  # groups of three digits, or three decimals
-        raise AmbiguousError(commas[0])
+    unclear += POINT if unclear and mark in _MONEY and mark else ""
+    marked = [word for word in words if any(sign in word for sign in unclear)]
+    if len(fitting) == 2 and marked:  # groups of three digits, or three decimals
+        raise AmbiguousError(marked[0])
     grouped = any(_GROUPS[fitting[0]].fullmatch(word) for word in bare)
     said = [f"the sign {mark} was left out"] if mark else []
+    spaced = any(_SPACED.fullmatch(_strip_mark(word, mark)) for word in words)
+    said += ["blanks or apostrophes were taken as marks of thousands"] if spaced else []
     said += [f"{'commas' if fitting[0] == POINT else 'points'} were taken as marks of thousands"] if grouped else []
     return mark, fitting[0], ", ".join(said)
 
@@ -209,6 +240,13 @@ def _reads(word: str, point: str) -> bool:
 def _sign_of(word: str) -> str:
     """The sign of percent or money that a cell has."""
     return next((sign for sign in f"%{_MONEY}" if sign in word), "")
+
+
+def _bare(word: str, mark: str) -> str:
+    """A cell without its sign, and without blanks or apostrophes between thousands."""
+    bare = _strip_mark(word.replace(_MINUS, "-"), mark)
+    spaced = _SPACED.fullmatch(bare)
+    return bare.replace(spaced.group(1), "") if spaced else bare
 
 
 def _strip_mark(word: str, mark: str) -> str:

@@ -30,8 +30,8 @@ from prinfold.cli.tables.delimited import (
     read_sheet_cells,
     spool_delimited,
 )
-from prinfold.cli.tables.number_formats import AmbiguousError, all_missing, has_mark, numbers_with_marks
-from prinfold.cli.tables.sampling import Draw, draw_arrow, draw_parquet, is_large
+from prinfold.cli.tables.number_formats import AmbiguousError, all_missing, has_mark, number_of, numbers_with_marks
+from prinfold.cli.tables.sampling import Draw, batches_of, draw_arrow, draw_parquet, is_large
 from prinfold.cli.tables.workbooks import read_sheet, title_rows
 from prinfold.exceptions import (
     DataNotFoundError,
@@ -67,7 +67,7 @@ class FileTable:
     can only be labels or names. ``named`` tells whether the file has names of its own, ``lines`` where rows are in it.
     ``unclear`` says of columns of text why they cannot be read as the numbers that they seem to be.
     Where only some rows were drawn, ``whole`` is how many there are, and a large text file is ``spooled``. The columns
-    of an ``embedding`` of cells have one scale.
+    of an ``embedding`` of cells have one scale, and ``units`` stand below the names in some files.
     """
 
     path: Path
@@ -80,6 +80,12 @@ class FileTable:
     whole: int | None = None
     embedding: bool = False
     spooled: SpooledText | None = None
+    units: tuple[str, ...] = ()
+
+    def with_units(self, names: Sequence[str]) -> list[str]:
+        """Names, each with the unit that stands below it in the file."""
+        known = {name: unit.strip(" ()[]") for name, unit in zip(self.columns, self.units, strict=False)}
+        return [f"{name} [{known[name]}]" if known.get(name) else name for name in names]
 
     @property
     def rows_file(self) -> Path | None:
@@ -87,6 +93,16 @@ class FileTable:
         if self.spooled is not None:
             return self.spooled.path
         return self.path if self.path.name.lower().endswith((".parquet", ".pq")) else None
+
+    def parts(self) -> Iterator[Mapping[str, Any]]:
+        """Columns of all rows, some rows at a time where only some are in memory."""
+        if self.whole is None or self.rows_file is None:
+            yield self.columns
+            return
+        arrow = import_module("pyarrow")
+        for batch in batches_of(self.rows_file):
+            columns = arrow.Table.from_batches([batch]).columns
+            yield dict(zip(self.columns, map(_column_of_arrow, columns), strict=True))
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -218,7 +234,7 @@ def _spooled(path: Path, reading: Reading, draw: Draw) -> FileTable | None:
         return None  # as numbers they are read by our own reader alone
     notes = (*found.notes, *layout_notes(named=found.named, commas=found.comma), *some.notes)
     whole = found.n_rows if found.n_rows > len(some) else None
-    return replace(some, notes=notes, named=found.named, whole=whole, spooled=found)
+    return replace(some, notes=notes, named=found.named, whole=whole, spooled=found, units=found.units)
 
 
 def _holds_marked_numbers(table: FileTable, reading: Reading) -> bool:
@@ -255,7 +271,9 @@ def _table_of_cells(path: Path, found: TextCells, reading: Reading) -> FileTable
         if columns[name].dtype == object:
             notes += _read_marks(path, name, columns, unclear, reading, doubted=j in found.doubtful)
     named, all_notes = found.names is not None, tuple(dict.fromkeys((*found.notes, *notes)))
-    return FileTable(path, columns, tuple(names), named, all_notes, found.lines, unclear, found.whole)
+    return FileTable(
+        path, columns, tuple(names), named, all_notes, found.lines, unclear, found.whole, units=found.units
+    )
 
 
 def _read_marks(
@@ -263,12 +281,14 @@ def _read_marks(
 ) -> list[str]:
     """Numbers in place of a column of text whose marks can be read, with a note; else the reason why they cannot."""
     cells = columns[name]
-    example = next((cell for cell in cells if cell and has_mark(cell)), "")
+    there = [cell for cell in cells if cell]
+    odd = next((cell for cell in there if number_of(cell) is None), None)
+    example = odd or next((cell for cell in there if has_mark(cell)), "")
     try:
-        found = numbers_with_marks(cells, all_missing(reading.missing), reading.decimal)
+        found = numbers_with_marks(cells, all_missing(reading.missing), reading.decimal, doubted=doubted)
     except AmbiguousError as error:
-        digits = re.sub(r"[^\d,]", "", str(error))
-        either = f"{digits.replace(',', '')} or {digits.replace(',', '.')}"
+        digits = re.sub(r"[^\d.,]", "", str(error))
+        either = f"{re.sub('[.,]', '', digits)} or {digits.replace(',', '.')}"
         unclear[name] = (
             f"column {name!r} of {path} holds {str(error)!r}, which may be {either}; set the decimal mark "
             "with --decimal point or --decimal comma"
@@ -365,7 +385,7 @@ def _word(value: Any) -> str | None:
 def _from_parquet(path: Path, reading: Reading) -> FileTable:
     parquet = _library("pyarrow.parquet", path)
     if reading.draw is None:
-        return _table_of_arrow(path, parquet.read_table(path))
+        return _table_of_arrow(path, parquet.ParquetFile(path).read())  # of which names may come twice
     some, whole = draw_parquet(path, reading.draw)
     return replace(_table_of_arrow(path, some), whole=whole if whole > some.num_rows else None)
 
@@ -393,7 +413,9 @@ def _column_of_arrow(column: Any) -> Any:
     types = import_module("pyarrow").types
     kind = column.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
-        numbers: FloatArray = column.cast("float64").to_numpy() if not types.is_boolean(kind) else _booleans(column)
+        numbers: FloatArray = (
+            column.cast("float64", safe=False).to_numpy() if not types.is_boolean(kind) else _booleans(column)
+        )
         return np.array(numbers, dtype=np.float64)
     return np.array([*(_word(each) for each in column.to_pylist()), None], dtype=object)[:-1]
 

@@ -33,7 +33,7 @@ class ChosenCells:
     def of(cls, table: FileTable, names: Sequence[str]) -> ChosenCells:
         """Those columns, whose numbers must be finite."""
         columns = [table.columns[name] for name in names]
-        missing = np.stack([_missing(each) for each in columns], axis=1)
+        missing = np.stack([missing_cells(each) for each in columns], axis=1)
         if not all(table.is_number(name) for name in names):
             return cls(table, tuple(names), missing, None)
         matrix = np.stack(columns, axis=1)
@@ -128,7 +128,8 @@ def _missing_words(cells: ChosenCells) -> str:
     )
 
 
-def _missing(column: Any) -> BoolArray:
+def missing_cells(column: Any) -> BoolArray:
+    """(n,) which cells of a column are not there."""
     if column.dtype != object:
         found: BoolArray = np.isnan(column)
         return found
@@ -151,5 +152,5 @@ def _with_gaps(column: Any) -> Any:
     """A column with None where text is missing."""
     if column.dtype != object:
         return column
-    gone = _missing(column)
+    gone = missing_cells(column)
     return [None if empty else each for each, empty in zip(column.tolist(), gone, strict=True)]

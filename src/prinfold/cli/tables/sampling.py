@@ -18,8 +18,11 @@ T = TypeVar("T")
 LARGE = 100_000_000
 """Cells of a Parquet file from which on it is read block by block where the method can, and else in part."""
 
-LARGE_TEXT = 200_000_000
+LARGE_TEXT = 32_000_000
 """Bytes of a text file from which on it is turned into an Arrow file, which is read in the same way."""
+
+LARGE_TEXT_AS_A_WHOLE = 200_000_000
+"""The same where what it is read for takes no blocks, and would get a part of the rows."""
 
 LOOKED_AT = 100_000
 """Rows of such a file by which columns and scaling are chosen, if they have few columns."""
@@ -29,7 +32,8 @@ LOOKED_AT_CELLS = 400_000
 
 _FEWEST_LOOKED_AT = 1000
 
-_BATCH = 65_536
+_BATCH, _BATCH_CELLS = 65_536, 4_000_000
+"""Most rows of a Parquet file that are read at a time, and their cells."""
 
 
 class Draw(NamedTuple):
@@ -63,13 +67,21 @@ class Draw(NamedTuple):
         return iter(sorted(kept, key=lambda each: each[0]))
 
 
-def is_large(path: Path) -> bool:
-    """Whether a table is better read in blocks: Parquet tells by its cells, text by its bytes."""
+def looked_at(path: Path, seed: int = 0, *, blocks: bool = True) -> Draw | None:
+    """The rows of a table to look at where it is too large to be read as a whole; None where it is not."""
+    return Draw(LOOKED_AT, seed, LOOKED_AT_CELLS) if is_large(path, blocks=blocks) else None
+
+
+def is_large(path: Path, *, blocks: bool = True) -> bool:
+    """Whether a table is better read in blocks, or in part without ``blocks``.
+
+    Parquet tells by its cells, text by its bytes.
+    """
     name = path.name.lower()
     if not path.is_file() or not has_arrow():
         return False
     if name.endswith((".csv", ".tsv", ".txt", ".tab", ".dat")):
-        return path.stat().st_size > LARGE_TEXT
+        return path.stat().st_size > (LARGE_TEXT if blocks else LARGE_TEXT_AS_A_WHOLE)
     if not name.endswith((".parquet", ".pq")):
         return False
     try:
@@ -79,21 +91,31 @@ def is_large(path: Path) -> bool:
     return bool(meta.num_rows * meta.num_columns > LARGE)
 
 
+def batches_of(path: Path) -> Iterator[Any]:
+    """The rows of a Parquet or Arrow file, some at a time."""
+    if path.suffix == ".arrow":
+        arrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
+        with arrow.OSFile(str(path)) as stream:
+            file = ipc.open_file(stream)
+            yield from (file.get_batch(i) for i in range(file.num_record_batches))
+    else:
+        file = import_module("pyarrow.parquet").ParquetFile(path)
+        yield from file.iter_batches(max(1, min(_BATCH, _BATCH_CELLS // max(len(file.schema_arrow), 1))))
+
+
 def draw_parquet(path: Path, draw: Draw) -> tuple[Any, int]:
     """Some rows of a Parquet file as an Arrow table, never holding all of them, and how many there are."""
     file = import_module("pyarrow.parquet").ParquetFile(path)
     n_rows = file.metadata.num_rows
     draw = draw.of_columns(len(file.schema_arrow))
-    return _draw_batches(file.iter_batches(_BATCH), file.schema_arrow, n_rows, draw), n_rows
+    return _draw_batches(batches_of(path), file.schema_arrow, n_rows, draw), n_rows
 
 
 def draw_arrow(path: Path, n_rows: int, draw: Draw) -> Any:
     """The same of an Arrow file of so many rows."""
-    arrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
-    with arrow.OSFile(str(path)) as stream:
-        file = ipc.open_file(stream)
-        batches = (file.get_batch(i) for i in range(file.num_record_batches))
-        return _draw_batches(batches, file.schema, n_rows, draw.of_columns(len(file.schema)))
+    with import_module("pyarrow").OSFile(str(path)) as stream:
+        schema = import_module("pyarrow.ipc").open_file(stream).schema
+    return _draw_batches(batches_of(path), schema, n_rows, draw.of_columns(len(schema)))
 
 
 def _draw_batches(batches: Iterable[Any], schema: Any, n_rows: int, draw: Draw) -> Any:

@@ -17,8 +17,8 @@ from prinfold.exceptions import InvalidDataError, import_optional, join_names
 def read_sheet(path: Path, name: str | None) -> tuple[list[list[str]], list[str]]:
     """Cells of a sheet as text, all rows equally wide, and notes on which sheet it is.
 
-    Without a name it is the first sheet with rows of numbers, or else the first that holds anything. Empty rows and
-    columns about the table are left out.
+    Without a name it is the first sheet with rows of numbers, or else the first that holds anything, of those that are
+    not hidden. Empty rows and columns about the table are left out.
     """
     calamine = import_optional("python_calamine", "cli", f"reading {path.name}", "save the sheet as CSV")
     try:
@@ -28,9 +28,10 @@ def read_sheet(path: Path, name: str | None) -> tuple[list[list[str]], list[str]
             f"cannot read {path}: it is no workbook, or it is damaged or locked by a password; save the sheet as CSV"
         ) from error
     known = list(book.sheet_names)
+    shown = [each.name for each in book.sheets_metadata if each.visible == calamine.SheetVisibleEnum.Visible] or known
     if name is not None and name not in known:
         raise InvalidDataError(f"{path} has no sheet {name!r}; --array takes {join_names(known)}")
-    tables = {each: _cells(book.get_sheet_by_name(each)) for each in ([name] if name is not None else known)}
+    tables = {each: _cells(book.get_sheet_by_name(each)) for each in ([name] if name is not None else shown)}
     filled = [each for each in tables if tables[each]]
     if not filled:
         raise InvalidDataError(f"{path} is empty: there is no row in it")
