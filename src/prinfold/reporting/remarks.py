@@ -96,7 +96,7 @@ def _far_rows(study: Study) -> Iterator[str]:
 def _unlike_spreads(study: Study) -> Iterator[str]:
     if study.table is None or study.fitted.before is not None or not study.complete.any():
         return
-    words = spreads_note(np.nanstd(study.table[study.complete], axis=0), study.fitted.feature_names)
+    words = spreads_note(study.table[study.complete], study.fitted.feature_names)
     if words is not None:
         yield words
 
