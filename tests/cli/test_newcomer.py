@@ -144,7 +144,7 @@ def test_shells_are_named(call: Call) -> None:
 def test_endings_and_doubts_in_plain_words(process: Path, call: Call) -> None:
     assert call("fit", "data.csv", "--set", "nodes=4").code == 0
     said = call("info", "data.prinfold").out
-    assert "Finished: more iterations would hardly change the surface." in said
+    assert "Finished: more iterations would hardly change the result." in said
     assert "tol" not in said.replace("total", "")
 
 

@@ -186,6 +186,7 @@ def _findings(surface: StoredSurface, plan: FitPlan, seconds: float) -> dict[str
         "seconds": seconds,
         **_accuracy(surface, plan),
         **_curve_facts(model),
+        **_branch_facts(surface),
     }
 
 
@@ -194,6 +195,12 @@ def _curve_facts(model: Any) -> dict[str, Any]:
     if not hasattr(model, "curve_"):
         return {}
     return {"length": float(model.length_), "closed": bool(model.closed_)}
+
+
+def _branch_facts(surface: StoredSurface) -> dict[str, Any]:
+    """Numbers of branches, ends and forks of a tree or of ridges."""
+    graph = surface.branches
+    return {} if graph is None else {"branches": len(graph.ends), "ends": graph.n_ends, "forks": graph.n_forks}
 
 
 def _accuracy(surface: StoredSurface, plan: FitPlan) -> dict[str, Any]:
@@ -223,9 +230,13 @@ def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> l
     unit = {"raw": "", "standardize": " SD", "whiten": " SD"}[plan.scaling]
     lines = [("scaling", f"{surface.scaling}: {plan.why_scaling}")]
     if "explained" in found:
-        words = f"{rounded(found['distance'])}{unit} to the surface ({rounded(found['spread'])}{unit} to the mean)"
+        words = (
+            f"{rounded(found['distance'])}{unit} to the {surface.word} ({rounded(found['spread'])}{unit} to the mean)"
+        )
         share = f"{100 * found['explained']:.1f} % of the variance of these rows"
         lines += [("RMS distance", words), ("explained", share)]
+    if surface.branches is not None:
+        lines.append((surface.word, surface.branches.words))
     if "length" in found:
         shape = "a closed curve" if found["closed"] else "an open curve"
         lines.append(("course", f"{shape}, {found['length']:.4g}{unit} long; coordinates are lengths along it"))

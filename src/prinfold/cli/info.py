@@ -104,6 +104,7 @@ def _model(path: Path, surface: StoredSurface, console: Console) -> None:
     after = "" if surface.fitted.before is None else ", after scaling"
     lines = [
         ("model", f"{surface.kind} of {quantity(found['dimensions'], 'dimension')}"),
+        *([] if surface.branches is None else [(surface.word, surface.branches.words)]),
         ("columns", f"{surface.width}" + ("" if names is None else f": {join_names(names, 12)}")),
         ("scaling", surface.scaling),
         ("settings", ", ".join(f"{name}={value}" for name, value in changed.items()) or "the defaults"),

@@ -92,6 +92,11 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
                 f"{quantity(gaps, 'row')} with missing cells: the nearest point is found from the known cells, and "
                 "its distance is scaled up to all columns"
             )
+        if name == "transform" and surface.branches is not None and not surface.has_root:
+            console.note(
+                "branch and position say where on the branches a row lies; latent_1 counts through all branches laid "
+                "end to end, and is no time. Times begin at a root: fit with --set root=ROW, a row counted from 0"
+            )
         with console.note_warnings(), console.working("Placing the rows"):
             found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)
         columns = _result_columns(table, cells, found, placed, written, options.keep or [])
@@ -154,7 +159,7 @@ def _unused_name(name: str, taken: set[str]) -> str:
 
 def _coordinates(surface: StoredSurface, cells: ChosenCells, index: IntArray) -> dict[str, Any]:
     Z = surface.coordinates(cells, index)
-    found = {f"latent_{j + 1}": Z[:, j] for j in range(Z.shape[1])}
+    found = surface.on_branches(Z) | {f"latent_{j + 1}": Z[:, j] for j in range(Z.shape[1])}
     likelihood = surface.log_likelihood(cells, index)
     return found if likelihood is None else found | {"log_likelihood": likelihood}
 

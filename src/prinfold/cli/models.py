@@ -25,6 +25,7 @@ from prinfold.exceptions import (
 )
 
 if TYPE_CHECKING:
+    from prinfold.latent.branch_graph import BranchGraph
     from prinfold.plot.inputs import FittedSurface
 
 
@@ -75,6 +76,30 @@ class StoredSurface:
         """Whether it places rows with missing cells."""
         bending = any(type(step).__name__ == "PCA" for _, step in getattr(self.fitted.before, "steps", ()))
         return bool(self.model._accept_missing) and not bending
+
+    @property
+    def word(self) -> str:
+        """What to call it: a surface, a curve, a ridge or a tree."""
+        return self.fitted.word
+
+    @property
+    def branches(self) -> BranchGraph | None:
+        """The branches of a tree or of ridges."""
+        return self.fitted.branches
+
+    @property
+    def has_root(self) -> bool:
+        """Whether somebody said where on the branches time begins."""
+        return self.branches is not None and len(self.model.root_) > 0
+
+    def on_branches(self, Z: FloatArray) -> dict[str, Any]:
+        """Branch, position along it and, where a root was given, time of coordinates (m, 1); nothing for surfaces."""
+        graph = self.branches
+        if graph is None:
+            return {}
+        branch = graph.latent.domain.piece(Z)
+        found = {"branch": branch, "position": Z[:, 0] - graph.latent.domain.low[branch]}
+        return found | ({"time": self.model.rooted_.times(Z)} if self.has_root else {})
 
     def cells(self, table: FileTable) -> ChosenCells:
         """The columns of a table that it takes."""
