@@ -197,8 +197,8 @@ def _own_columns(surface: StoredSurface, table: FileTable) -> list[str]:
         missing = [name for name in surface.names if name not in table.columns]
         if missing:
             raise InvalidDataError(
-                f"{table.path} has no column {missing[0]!r}, which the model was fitted to; it has "
-                f"{join_names(list(table.columns), 12)}"
+                f"{table.path} has no column {missing[0]!r}, which the model was fitted to; "
+                f"{_array_hint(missing[0], table.path) or 'it has ' + join_names(list(table.columns), 12)}"
             )
         names = list(surface.names)
     else:
@@ -213,6 +213,14 @@ def _own_columns(surface: StoredSurface, table: FileTable) -> list[str]:
         if name not in levels and not table.is_number(name):
             raise InvalidDataError(f"{no_number(table, name, leave_out=False)} (the model was fitted to numbers)")
     return names
+
+
+def _array_hint(name: str, path: Path) -> str:
+    """What to say where a column such as ``X_pca 1`` is one of an array of cells that was not asked for."""
+    array, _, number = name.rpartition(" ")
+    if path.suffix.lower() != ".h5ad" or not array or not number.isdecimal():
+        return ""
+    return f"that is column {number} of the array {array}: repeat --array {shlex.quote(array)}"
 
 
 def by_blocks(
