@@ -28,7 +28,7 @@ from prinfold.cli.planning import (
 from prinfold.cli.tables.arrow_text import release_memory
 from prinfold.cli.tables.columns import ChosenColumns, name_columns
 from prinfold.cli.tables.dates import dates_of
-from prinfold.cli.tables.reading import FileTable
+from prinfold.cli.tables.reading import FileTable, refuse_absent
 from prinfold.cli.tables.sampling import LOOKED_AT, LOOKED_AT_CELLS, Draw, is_large
 from prinfold.cli.tables.writing import MODEL, check_target, sibling_file
 from prinfold.exceptions import quantity, rounded
@@ -102,6 +102,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _fit(options: argparse.Namespace) -> int:
     console = Console.of(options)
     method = METHODS[method_name(options.method)]  # a slip in a word is said before any file is looked at
+    refuse_absent(options.data)
     out = options.out or sibling_file(options.data, ".prinfold")
     check_target(out, [options.data], force=options.force, writers=MODEL)
     table = read(options, console, _draw(options))  # before the methods, which take longer to load
