@@ -430,6 +430,7 @@ def test_what_is_installed(call: Call) -> None:
     assert found["version"] == prinfold.__version__
     assert found["methods"]["gtm"].startswith("Generative topographic mapping")
     assert found["installed"]["matplotlib"] is True
+    assert "Excel and OpenDocument workbooks" in call("info").out
     assert "densityridge, ridge" in call("info").out
 
 

@@ -22,8 +22,9 @@ from prinfold.exceptions import InvalidDataError, join_names, quantity, rounded
 
 _EXTRAS = {
     "pyarrow": "Parquet, Arrow and Feather files",
+    "python_calamine": "Excel and OpenDocument workbooks",
     "anndata": ".h5ad files",
-    "matplotlib": "pictures",
+    "matplotlib": "reports and pictures",
 }
 _MOST_COLUMNS = 40
 
@@ -120,7 +121,9 @@ def _model(path: Path, surface: StoredSurface, console: Console) -> None:
 def _table(table: FileTable, console: Console) -> None:
     summaries = {name: _summary(table, name) for name in table.columns}
     console.say(f"{table.path}: {quantity(len(table), 'row')} × {quantity(len(table.columns), 'column')}")
-    shown = list(summaries.items())[:_MOST_COLUMNS]
+    beside = [name for name in summaries if name not in table.measured]  # what is known of each row comes first
+    order = [*beside, *(name for name in summaries if name in set(table.measured))]
+    shown = [(name, summaries[name]) for name in order[:_MOST_COLUMNS]]
     console.say(align([(name, _column_words(each)) for name, each in shown]))
     if len(summaries) > len(shown):
         console.say(f"  … and {len(summaries) - len(shown)} more")
