@@ -97,6 +97,8 @@ def test_every_model_has_a_page_without_errors_or_requests(name: str, open_page:
 def test_a_narrow_window_does_not_scroll_sideways(page: Any, scheme: str, open_page: Callable[..., Any]) -> None:
     tab = open_page(page, viewport={"width": 360, "height": 700}, color_scheme=scheme)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+    # Figures keep the size at which their words can be read, and are moved sideways in their frames.
+    assert min(tab.locator(".pf-figures img").evaluate_all("all => all.map(each => each.clientWidth)")) >= 600
     level = tab.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]")
     assert (level < 80) == (scheme == "dark")
 
