@@ -80,7 +80,7 @@ def test_a_curve_has_no_branches(rows: Any, call: Call) -> None:
 def test_what_is_0_but_for_rounding_is_written_as_0(folder: Path) -> None:
     """A tree in the first two of three columns: in the third, which hardly varies, it lies at 0."""
     third = 0.05 * np.random.default_rng(0).normal(size=120)
-    X = np.column_stack([three_rays(), third - third.mean()])
+    X = np.column_stack([three_rays(), third - third.mean() + 1e-15])
     model = PrincipalTree(nodes=20, min_support=0, tol=1e-3).fit(X)
     prinfold.report(model, X, folder / "page.html")
     page = (folder / "page.html").read_text(encoding="utf-8")
