@@ -94,8 +94,8 @@ def shown(value: Any, most: int = 200) -> str:
 
 
 def quantity(n: int, noun: str) -> str:
-    """``3 rows``, ``1 row``."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
+    """``3 rows``, ``1 row``, ``2 branches``."""
+    return f"{n} {noun}{'' if n == 1 else 'es' if noun.endswith('ch') else 's'}"
 
 
 _MANY_DIGITS = 1e9

@@ -31,6 +31,8 @@ class Method:
     """Whether it fits one surface and owes the whole contract; others are made of such."""
     surface: str = ""
     """What carries the surface, a key of ``SURFACES`` in the explorer's decoders."""
+    shape: str = "surface"
+    """What people call that which it fits; a surface of one dimension is a curve."""
     takes_text: bool = False
     """Whether columns may be text; elsewhere the command line leaves those out."""
     takes_blocks: bool = False
@@ -65,6 +67,13 @@ def register(method: Method) -> Method:
 def method_of(kind: type) -> Method | None:
     """The method of a class, or of the nearest of its parents that is one."""
     return next((METHODS[each.__name__] for each in kind.__mro__ if each.__name__ in METHODS), None)
+
+
+def shape_word(kind: type, dimension: int) -> str:
+    """What to call that which an estimator of this class has fitted: a tree, a ridge, a curve or a surface."""
+    method = method_of(kind)
+    word = "surface" if method is None else method.shape
+    return "curve" if word == "surface" and dimension == 1 else word
 
 
 def manifolds() -> Iterator[Method]:
@@ -185,6 +194,7 @@ for _method in (
         noun="density_ridge",
         cites=("ozertem2011",),
         surface="ridge",
+        shape="ridge",
         short="ridge",
     ),
     Method(
@@ -194,6 +204,7 @@ for _method in (
         page="trees",
         cites=("mao2015", "mao2017"),
         surface="graph",
+        shape="tree",
         short="tree",
     ),
     Method(
@@ -203,6 +214,7 @@ for _method in (
         page="curves",
         cites=("hastie1989",),
         surface="curve",
+        shape="curve",
         short="curve",
     ),
     Method(
@@ -212,6 +224,7 @@ for _method in (
         page="curves",
         cites=("tibshirani1992",),
         surface="curve",
+        shape="curve",
     ),
     Method(
         "PolygonalCurve",
@@ -219,6 +232,7 @@ for _method in (
         noun="polygonal_curve",
         cites=("kegl2000",),
         surface="curve",
+        shape="curve",
         short="polygonal",
     ),
     Method(
@@ -229,6 +243,7 @@ for _method in (
         cites=("delicado2001", "delicado2003"),
         compared=False,  # takes as long as all others together, and came last
         surface="curve",
+        shape="curve",
     ),
     Method(
         "PrincipalSurface",

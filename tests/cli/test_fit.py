@@ -176,7 +176,8 @@ def test_a_surface_has_fewer_dimensions_than_columns_vary(method: str, folder: P
     found = call("fit", "two.csv", *words).json
     assert (found["dimensions"], found["columns"]) == (1, ["a", "b"])
     assert found["left_out"] == {"c": "it is the same in every row"}
-    assert any(note.startswith("2 columns vary: the surface has 1 dimension") for note in found["notes"])
+    assert any(note.startswith("2 columns vary: the result is a curve") for note in found["notes"])
+    assert found["why_scaling"] == "the columns have similar standard deviations"
     asked = call("fit", "two.csv", "--columns", "a,b,c", "--force", *words).json
     assert (asked["dimensions"], asked["columns"]) == (1, ["a", "b", "c"])
 

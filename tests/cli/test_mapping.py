@@ -34,6 +34,16 @@ def named(X: np.ndarray) -> NamedBlock:
     return NamedBlock.of(X, ("a", "b", "c"))
 
 
+def test_results_of_two_models_of_one_table_have_names_of_their_own(model: Path, call: Call) -> None:
+    """What is proposed after a second fit can be typed: its files are called after the model as well."""
+    assert call("fit", "data.csv", *QUICK, "--dimensions", 1, "--out", "bent.prinfold", "-q").code == 0
+    assert call("fit", "data.csv", *QUICK, "--out", "data-flat.prinfold", "-q").code == 0
+    for verb, ending in [("explore", "map.html"), ("report", "report.html"), ("transform", "latent.csv")]:
+        assert call(verb, *PAIR, "-q").code == 0
+        for name, stem in [("bent", "data-bent"), ("data-flat", "data-flat")]:
+            assert call(verb, f"{name}.prinfold", "data.csv", "--json").json["out"] == f"{stem}-{ending}"
+
+
 # --------------------------------------------------------------------------------------------------- transform, project
 
 
@@ -142,7 +152,7 @@ def test_new_rows_by_name_whatever_their_order(model: Path, call: Call) -> None:
     Path("new.csv").write_text(csv_text(X[:, ::-1], "c,b,a"))
     assert call("transform", "data.prinfold", "new.csv", "-q").code == 0
     expected = prinfold.load(model).transform(named(np.round(X, 6)))
-    np.testing.assert_allclose(columns_of("new-latent.csv", "latent_1", "latent_2"), expected)
+    np.testing.assert_allclose(columns_of("new-data-latent.csv", "latent_1", "latent_2"), expected)
 
 
 def test_rows_without_names_go_by_number(model: Path, call: Call) -> None:
@@ -150,7 +160,7 @@ def test_rows_without_names_go_by_number(model: Path, call: Call) -> None:
     np.save("new.npy", X)
     assert call("transform", "data.prinfold", "new.npy", "-q").code == 0
     expected = prinfold.load(model).transform(named(X))
-    np.testing.assert_allclose(columns_of("new-latent.csv", "latent_1", "latent_2"), expected)
+    np.testing.assert_allclose(columns_of("new-data-latent.csv", "latent_1", "latent_2"), expected)
     np.save("wide.npy", np.zeros((4, 5)))
     assert (
         "the model takes 3 columns, but wide.npy has 5 of numbers"
@@ -162,21 +172,21 @@ def test_gaps_in_new_rows(model: Path, call: Call) -> None:
     Path("new.csv").write_text("a,b,c\n0.1,0.2,0.3\n0.1,,0.3\n,,\n")
     said = call("transform", "data.prinfold", "new.csv", "--json")
     assert said.json["notes"] == ["1 row gets no place, because all cells are missing; its results are empty"]
-    assert np.isnan(columns_of("new-latent.csv", "latent_1", "log_likelihood")).tolist() == [[False] * 2] * 2 + [
+    assert np.isnan(columns_of("new-data-latent.csv", "latent_1", "log_likelihood")).tolist() == [[False] * 2] * 2 + [
         [True] * 2
     ]
     said = call("project", "data.prinfold", "new.csv", "--json")
     none, gap = said.json["notes"]
     assert none == "1 row gets no place, because all cells are missing; its results are empty"
     assert gap.startswith("1 row with missing cells: the nearest point is found from the known cells")
-    found = columns_of("new-projected.csv", "a", "b", "c", "distance")
+    found = columns_of("new-data-projected.csv", "a", "b", "c", "distance")
     assert np.isnan(found[:, :3]).any(axis=1).tolist() == [False, False, True]
     fitted = prinfold.load("data.prinfold")
     row = named(np.array([[0.1, np.nan, 0.3]]))
     assert np.isnan(found[1, 3])  # two cells lie on any surface
     np.testing.assert_allclose(found[1, :3], fitted.project(row)[0], rtol=1e-6)
     said = call("project", "data.prinfold", "new.csv", "--json", "--missing", "drop", "--force")
-    assert columns_of("new-projected.csv", "row").tolist() == [[0.0]]
+    assert columns_of("new-data-projected.csv", "row").tolist() == [[0.0]]
     assert (
         "2 rows of new.csv have missing cells"
         in call("project", "data.prinfold", "new.csv", "--missing", "error", "-f").complaint
@@ -420,6 +430,7 @@ def test_what_is_installed(call: Call) -> None:
     assert found["version"] == prinfold.__version__
     assert found["methods"]["gtm"].startswith("Generative topographic mapping")
     assert found["installed"]["matplotlib"] is True
+    assert "Excel and OpenDocument workbooks" in call("info").out
     assert "densityridge, ridge" in call("info").out
 
 

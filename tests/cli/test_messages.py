@@ -154,7 +154,7 @@ def test_modes_of_a_curve_are_its_likeliest_nodes(folder: Path, call: Call) -> N
     assert found["columns"] == ["row", "latent_1", "log_likelihood", "mode_1"]
     from prinfold.cli.tables.reading import read_table
 
-    columns = read_table(Path("data-latent.csv")).columns
+    columns = read_table(Path("data-curve-latent.csv")).columns
     np.testing.assert_allclose(columns["mode_1"], fitted.posterior_mode(X)[:, 0], atol=1e-6)
 
 

@@ -135,6 +135,11 @@ def test_a_forgotten_model_is_said_before_a_page_that_is_there(process: Path, ca
     assert "there is no file no.csv" in call("transform", "data.prinfold", "no.csv", "--out", "data-map.html").complaint
 
 
+def test_a_slip_in_the_name_of_a_table_is_said_before_a_model_that_is_there(process: Path, call: Call) -> None:
+    Path("data.prinfold").write_text("a model")
+    assert call("fit", "data.cvs").complaint.endswith("there is no file data.cvs; did you mean data.csv?")
+
+
 def test_shells_are_named(call: Call) -> None:
     said = call("completion")
     assert said.code == 2
@@ -144,7 +149,7 @@ def test_shells_are_named(call: Call) -> None:
 def test_endings_and_doubts_in_plain_words(process: Path, call: Call) -> None:
     assert call("fit", "data.csv", "--set", "nodes=4").code == 0
     said = call("info", "data.prinfold").out
-    assert "Finished: more iterations would hardly change the surface." in said
+    assert "Finished: more iterations would hardly change the result." in said
     assert "tol" not in said.replace("total", "")
 
 

@@ -73,7 +73,8 @@ def test_a_biologist_with_cells(folder: Path, call: Call) -> None:
     # 11. An object as scanpy leaves it.
     cells.write_h5ad("cells.h5ad")
     # 12. What is in it?
-    assert call("info", "cells.h5ad").code == 0
+    said = call("info", "cells.h5ad").out
+    assert said.index("  kind ") < said.index("cells.h5ad") + 120  # what is known of cells comes before the genes
     # 13. A curve through the embedding, which is not standardised.
     said = call("fit", "cells.h5ad", "--array", "X_pca", "--method", "principalcurve", "--out", "path.prinfold")
     assert "as they are: the columns are an embedding" in said.out
@@ -81,6 +82,8 @@ def test_a_biologist_with_cells(folder: Path, call: Call) -> None:
     explained = float(said.out.split("explained")[1].split("%")[0])
     assert explained > 95
     # 15. A report by the kind of cell.
+    missed = call("explore", "path.prinfold", "cells.h5ad").complaint
+    assert missed.endswith("that is column 1 of the array X_pca: repeat --array X_pca")
     assert call("report", "path.prinfold", "cells.h5ad", "--array", "X_pca", "--label", "kind", "-q").code == 0
     # 16. Coordinates as a table with the kinds.
     call("transform", "path.prinfold", "cells.h5ad", "--array", "X_pca", "--out", "times.csv", "-q")

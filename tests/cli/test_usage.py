@@ -42,9 +42,6 @@ Call = Callable[..., Said]
         (["demo", "--rows", "9"], "--rows: must be a whole number of at least 10, got '9'; see `prinfold demo --help`"),
         (["demo", "--seed", "-1"], "--seed: must be a whole number, 0 or more, got '-1'"),
         (["demo", "--out", "-"], "--out - is standard output, but the demo writes a folder; name one"),
-        (["fit", "x.csv", "--out", "-"], "--out - is standard output, which only transform and project write to"),
-        (["fit", "x.csv", "--out", "m.csv"], "cannot tell how to write m.csv; let its name end in .prinfold"),
-        (["fit", "x.csv", "--out", "no/m.prinfold"], "there is no folder no to write m.prinfold in; make it first"),
     ],
 )
 def test_wrong_calls_are_one_line(words: list[str], match: str, folder: Path, call: Call) -> None:
@@ -52,6 +49,23 @@ def test_wrong_calls_are_one_line(words: list[str], match: str, folder: Path, ca
     assert match in said.complaint
     assert said.code == 2
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("out", "match"),
+    [
+        ("-", "--out - is standard output, which only transform and project write to"),
+        ("m.csv", "cannot tell how to write m.csv; let its name end in .prinfold"),
+        ("no/m.prinfold", "there is no folder no to write m.prinfold in; make it first"),
+    ],
+)
+def test_places_that_no_model_can_be_written_to_are_one_line(out: str, match: str, folder: Path, call: Call) -> None:
+    table = folder / "x.csv"
+    table.write_text("not a table")  # which is not looked into
+    said = call("fit", table.name, "--out", out)
+    assert match in said.complaint
+    assert said.code == 2
+    assert list(folder.iterdir()) == [table]
 
 
 def test_programs_get_wrong_calls_too(call: Call) -> None:

@@ -59,6 +59,10 @@ def test_offline_the_error_says_what_to_set(name: str, tmp_path: Path, monkeypat
     load, file = getattr(datasets, name), FILES[name]
     with pytest.raises(DataNotFoundError, match=f"PRINFOLD_DATA is not set.*Set PRINFOLD_DATA to a folder.*{file}"):
         load()
+    with pytest.raises(
+        DataNotFoundError, match=r"OpenML did not answer|in the repository \w+/[\w-]+ on GitHub; write them to "
+    ):
+        load()
     monkeypatch.setenv("PRINFOLD_DATA", str(tmp_path))
     with pytest.raises(DataNotFoundError, match=f"{file} is not in the folder that PRINFOLD_DATA names"):
         load()

@@ -316,6 +316,29 @@ def test_selected_rows_are_listed_and_held_against_the_rest(open_page: Callable[
     assert tab.locator(".pf-table").count() == 0
 
 
+def test_a_selection_leads_with_what_the_rows_are_coloured_by(open_page: Callable[..., Any]) -> None:
+    """Its mean and cells come first, counts stay whole, colours that are cut off say so, and the map stays in place."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(90, 2)), rng.integers(0, 9, 90)])
+    solubility = pd.Series(rng.normal(size=90).round(2), name="logS")
+    solubility[7] = -50.0
+    frame = pd.DataFrame(X, columns=["a", "b", "rings"])
+    tab = open_page(explore(GTM(nodes=5, basis=3, **_FEW).fit(frame), frame, path=None, values=solubility))
+    place = tab.locator(".pf-map").bounding_box()
+    tab.evaluate("rows => { window.prinfold.select(rows); }", list(range(20)))
+    assert tab.locator(".pf-map").bounding_box() == place
+    assert tab.locator(".pf-comparison .pf-name").first.inner_text() == "logS"
+    heads = tab.locator(".pf-table th").all_inner_texts()
+    assert heads[:2] == ["row", "logS"]
+    cells = tab.locator(".pf-table tbody tr").first.locator("td").all_inner_texts()
+    assert float(cells[1]) == pytest.approx(solubility[0], abs=0.5)
+    assert cells[heads.index("rings")] == str(int(X[0, 2]))
+    legend = tab.locator(".pf-legend").inner_text()
+    assert "\u2264" in legend
+    tab.get_by_role("button", name="Clear").click()
+    assert tab.locator(".pf-map").bounding_box() == place
+
+
 def test_a_row_is_found_by_its_name(open_page: Callable[..., Any]) -> None:
     model = GTM(nodes=5, basis=3, **_FEW).fit(_PIPE)
     names = [f"Rabbit {i}" for i in range(120)]

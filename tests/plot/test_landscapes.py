@@ -11,6 +11,7 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 from matplotlib.colors import to_rgb
+from matplotlib.text import Text
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
@@ -46,6 +47,17 @@ def test_landscapes_of_every_flat_map_can_be_drawn(models: Models, rows: Tables,
     _, ax = plt.subplots()
     assert plot.landscape(models[name], X, np.arange(len(X)) % 3, show=show, ax=ax) is ax
     plot.landscape(models[name], X, X[:, 0], show=show).figure.canvas.draw()
+
+
+def test_the_heading_names_what_is_shown(grid: tuple[GTM, np.ndarray, np.ndarray]) -> None:
+    model, X, side = grid
+    for y, how, words in [
+        (side, {}, "Landscape of the most likely class; paler where less certain"),
+        (X[:, 0], {"value_name": "log solubility"}, "Landscape of log solubility; paler where less certain"),
+        (X[:, 0], {"show": "spread", "fade": False}, "Landscape of spread between rows"),
+    ]:
+        on = plot.landscape(model, X, y, **how)
+        assert words in {each.get_text() for each in on.figure.findobj(Text)}
 
 
 def test_more_than_two_dimensions_are_refused(models: Models, rows: Tables) -> None:

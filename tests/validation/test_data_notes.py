@@ -36,7 +36,7 @@ def test_the_command_line_scales_where_python_warns():
     X = datasets.make_half_circle(50, rng=0).X
     for factor in (1.0, 5.0, 30.0, 1000.0):
         rows = X * [factor, 1.0]
-        said = spreads_note(rows.std(axis=0), ["a", "b"]) is not None
+        said = spreads_note(rows, ["a", "b"]) is not None
         assert (choose_scaling(None, rows, ["a", "b"])[0] == "standardize") == said
 
 
@@ -66,6 +66,11 @@ def test_separate_groups_are_counted_and_lone_rows_are_none():
     assert groups_note(datasets.make_swiss_roll(300, rng=0).X) is None
 
 
+def rows_with_one_wide(names):
+    """Rows whose first column spreads fifty-one times as far as the others."""
+    return np.outer([-0.7, 0.7], 1.0 + 50.0 * (np.arange(len(names)) == 0))
+
+
 @pytest.mark.parametrize(
     "names",
     [
@@ -77,7 +82,7 @@ def test_separate_groups_are_counted_and_lone_rows_are_none():
     ],
 )
 def test_columns_in_one_unit_need_no_scaling(names):
-    assert spreads_note(np.ones(len(names)) + 50.0 * (np.arange(len(names)) == 0), names) is None
+    assert spreads_note(rows_with_one_wide(names), names) is None
 
 
 @pytest.mark.parametrize(
@@ -89,7 +94,25 @@ def test_columns_in_one_unit_need_no_scaling(names):
     ],
 )
 def test_other_columns_may_need_scaling(names):
-    assert spreads_note(np.ones(len(names)) + 50.0 * (np.arange(len(names)) == 0), names) is not None
+    assert spreads_note(rows_with_one_wide(names), names) is not None
+
+
+def test_counts_are_in_one_unit_and_whole_numbers_of_other_kinds_are_not():
+    """Poisson and grouped counts stay as they are; scores, years and measurements in whole numbers do not pass."""
+    rng = np.random.default_rng(0)
+    names = [f"gene {j}" for j in range(20)]
+    level = np.geomspace(0.1, 300.0, 20)
+    poisson = rng.poisson(level * rng.gamma(2.0, 0.5, (300, 1))).astype(float)
+    grouped = rng.poisson(level * rng.gamma(1.0, 1.0, (300, 20))).astype(float)
+    scores = np.column_stack([rng.integers(1, 6, (300, 19)), rng.integers(15000, 90000, 300)]).astype(float)
+    measured = np.round(rng.normal(1000.0, 10.0, (300, 20)) * np.geomspace(1.0, 100.0, 20))
+    yes_or_no = np.column_stack([rng.integers(0, 2, (300, 19)), rng.integers(0, 900, 300)]).astype(float)
+    for rows, words in [(poisson, "raw"), (grouped, "raw"), (scores, "standardize"), (measured, "standardize")]:
+        assert choose_scaling(None, rows, names)[0] == words
+        assert (spreads_note(rows, names) is None) == (words == "raw")
+    assert choose_scaling(None, yes_or_no, names)[0] == "standardize"
+    assert choose_scaling(None, poisson - 1.0, names)[0] == "standardize"
+    assert choose_scaling(None, poisson[:, -3:] / [1, 10, 100], names[-3:])[0] == "standardize"
 
 
 QUICK = {

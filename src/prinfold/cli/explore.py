@@ -13,14 +13,14 @@ import numpy as np
 from prinfold._typing import IntArray
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments
 from prinfold.cli.console import Console
-from prinfold.cli.mapping import in_order
+from prinfold.cli.mapping import in_order, result_file
 from prinfold.cli.models import StoredSurface, load_surface
 from prinfold.cli.planning import read
 from prinfold.cli.tables.columns import name_columns, one_column
 from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import FileTable, refuse_absent
 from prinfold.cli.tables.rows import ChosenCells, select_rows
-from prinfold.cli.tables.writing import check_target, sibling_file
+from prinfold.cli.tables.writing import check_target
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import InvalidDataError, quantity
 
@@ -50,7 +50,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data", type=Path, metavar="DATA", nargs="?", help="table whose rows are shown; without it the surface alone"
     )
-    out_arguments(parser, "the table's name with -map.html")
+    out_arguments(parser, "the name of the table and the model with -map.html")
     page_arguments(parser)
     look = parser.add_argument_group("how rows are shown")
     look.add_argument(
@@ -73,7 +73,7 @@ def _explore(options: argparse.Namespace) -> int:
 
     in_order(options)
     console = Console.of(options)
-    out = options.out or sibling_file(options.data or options.model, "-map.html")
+    out = options.out or result_file(options, "-map.html")
     inputs = [options.model] if options.data is None else [options.model, options.data]
     surface = load_surface(options.model)
     for each in inputs:

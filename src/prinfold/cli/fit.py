@@ -29,7 +29,7 @@ from prinfold.cli.tables import sampling
 from prinfold.cli.tables.arrow_text import release_memory
 from prinfold.cli.tables.columns import ChosenColumns, name_columns
 from prinfold.cli.tables.dates import dates_of
-from prinfold.cli.tables.reading import FileTable
+from prinfold.cli.tables.reading import FileTable, refuse_absent
 from prinfold.cli.tables.sampling import Draw
 from prinfold.cli.tables.writing import MODEL, check_target, sibling_file
 from prinfold.exceptions import quantity, rounded
@@ -103,6 +103,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _fit(options: argparse.Namespace) -> int:
     console = Console.of(options)
     method = METHODS[method_name(options.method)]  # a slip in a word is said before any file is looked at
+    refuse_absent(options.data)
     out = options.out or sibling_file(options.data, ".prinfold")
     check_target(out, [options.data], force=options.force, writers=MODEL)
     table = read(
@@ -188,6 +189,7 @@ def _findings(surface: StoredSurface, plan: FitPlan, seconds: float) -> dict[str
         "seconds": seconds,
         **_accuracy(surface, plan),
         **_curve_facts(model),
+        **_branch_facts(surface),
     }
 
 
@@ -196,6 +198,12 @@ def _curve_facts(model: Any) -> dict[str, Any]:
     if not hasattr(model, "curve_"):
         return {}
     return {"length": float(model.length_), "closed": bool(model.closed_)}
+
+
+def _branch_facts(surface: StoredSurface) -> dict[str, Any]:
+    """Numbers of branches, ends and forks of a tree or of ridges."""
+    graph = surface.branches
+    return {} if graph is None else {"branches": len(graph.ends), "ends": graph.n_ends, "forks": graph.n_forks}
 
 
 def _accuracy(surface: StoredSurface, plan: FitPlan) -> dict[str, Any]:
@@ -225,9 +233,13 @@ def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> l
     unit = {"raw": "", "standardize": " SD", "whiten": " SD"}[plan.scaling]
     lines = [("scaling", f"{surface.scaling}: {plan.why_scaling}")]
     if "explained" in found:
-        words = f"{rounded(found['distance'])}{unit} to the surface ({rounded(found['spread'])}{unit} to the mean)"
+        words = (
+            f"{rounded(found['distance'])}{unit} to the {surface.word} ({rounded(found['spread'])}{unit} to the mean)"
+        )
         share = f"{100 * found['explained']:.1f} % of the variance of these rows"
         lines += [("RMS distance", words), ("explained", share)]
+    if surface.branches is not None:
+        lines.append((surface.word, surface.branches.words))
     if "length" in found:
         shape = "a closed curve" if found["closed"] else "an open curve"
         lines.append(("course", f"{shape}, {found['length']:.4g}{unit} long; coordinates are lengths along it"))

@@ -23,8 +23,9 @@ from prinfold.exceptions import InvalidDataError, join_names, quantity, rounded
 
 _EXTRAS = {
     "pyarrow": "Parquet, Arrow and Feather files",
+    "python_calamine": "Excel and OpenDocument workbooks",
     "anndata": ".h5ad files",
-    "matplotlib": "pictures",
+    "matplotlib": "reports and pictures",
 }
 _MOST_COLUMNS = 40
 
@@ -105,6 +106,7 @@ def _model(path: Path, surface: StoredSurface, console: Console) -> None:
     after = "" if surface.fitted.before is None else ", after scaling"
     lines = [
         ("model", f"{surface.kind} of {quantity(found['dimensions'], 'dimension')}"),
+        *([] if surface.branches is None else [(surface.word, surface.branches.words)]),
         ("columns", f"{surface.width}" + ("" if names is None else f": {join_names(names, 12)}")),
         ("scaling", surface.scaling),
         ("settings", ", ".join(f"{name}={value}" for name, value in changed.items()) or "the defaults"),
@@ -120,7 +122,9 @@ def _model(path: Path, surface: StoredSurface, console: Console) -> None:
 def _table(table: FileTable, console: Console) -> None:
     summaries, n_rows = summaries_of(table)
     console.say(f"{table.path}: {quantity(table.whole or n_rows, 'row')} × {quantity(len(table.columns), 'column')}")
-    shown = list(summaries.items())[:_MOST_COLUMNS]
+    beside = [name for name in summaries if name not in table.measured]  # what is known of each row comes first
+    order = [*beside, *(name for name in summaries if name in set(table.measured))]
+    shown = [(name, summaries[name]) for name in order[:_MOST_COLUMNS]]
     console.say(align([(name, _column_words(each)) for name, each in shown]))
     if len(summaries) > len(shown):
         console.say(f"  … and {len(summaries) - len(shown)} more")

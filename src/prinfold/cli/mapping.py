@@ -55,6 +55,15 @@ def pair_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="table with the columns that the model was fitted to")
 
 
+def result_file(options: argparse.Namespace, ending: str) -> Path:
+    """The file of a result, beside the table: named after it, and after the model where that is called otherwise."""
+    if options.data is None:
+        return sibling_file(options.model, ending)
+    plain, model = sibling_file(options.data, ""), options.model.stem
+    stem = model if model.startswith(plain.name) else f"{plain.name}-{model}"
+    return plain.with_name(stem + ending)
+
+
 def in_order(options: argparse.Namespace) -> None:
     """Put the model first, where the two were named the other way round."""
     if options.data is not None and options.data.suffix == ".prinfold" and options.model.suffix != ".prinfold":
@@ -64,7 +73,7 @@ def in_order(options: argparse.Namespace) -> None:
 def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
         in_order(options)
-        out = options.out or sibling_file(options.data, ending)
+        out = options.out or result_file(options, ending)
         if out == STANDARD and options.json:
             raise WrongCallError("--json and --out - both want standard output; name a file with --out")
         console = Console.of(options, to_errors=out == STANDARD)
@@ -82,6 +91,11 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
             console.note(
                 f"{quantity(gaps, 'row')} with missing cells: the nearest point is found from the known cells, and "
                 "its distance is scaled up to all columns"
+            )
+        if name == "transform" and surface.branches is not None and not surface.has_root:
+            console.note(
+                "branch and position say where on the branches a row lies; latent_1 counts through all branches laid "
+                "end to end, and is no time. Times begin at a root: fit with --set root=ROW, a row counted from 0"
             )
         with console.note_warnings(), console.working("Placing the rows"):
             found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)
@@ -145,7 +159,7 @@ def _unused_name(name: str, taken: set[str]) -> str:
 
 def _coordinates(surface: StoredSurface, cells: ChosenCells, index: IntArray) -> dict[str, Any]:
     Z = surface.coordinates(cells, index)
-    found = {f"latent_{j + 1}": Z[:, j] for j in range(Z.shape[1])}
+    found = surface.on_branches(Z) | {f"latent_{j + 1}": Z[:, j] for j in range(Z.shape[1])}
     likelihood = surface.log_likelihood(cells, index)
     return found if likelihood is None else found | {"log_likelihood": likelihood}
 
@@ -168,7 +182,7 @@ def _projections(surface: StoredSurface, cells: ChosenCells, index: IntArray) ->
 
 TRANSFORM = Command(
     "write the latent coordinates of the rows of a table",
-    _arguments("the table's name with -latent.csv", modes=True),
+    _arguments("the name of the table and the model with -latent.csv", modes=True),
     _run("transform", "-latent.csv", _coordinates),
     """\
   prinfold transform data.prinfold data.csv
@@ -177,7 +191,7 @@ TRANSFORM = Command(
 )
 PROJECT = Command(
     "write the nearest point of the surface to each row of a table",
-    _arguments("the table's name with -projected.csv"),
+    _arguments("the name of the table and the model with -projected.csv"),
     _run("project", "-projected.csv", _projections),
     """\
   prinfold project data.prinfold data.csv

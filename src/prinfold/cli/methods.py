@@ -137,7 +137,8 @@ def choose_scaling(
     Columns in different units differ in their spreads by orders of magnitude, and a surface then sees the largest only.
     Where the largest spread is more than ten times that of a column at the lower quartile they are put on one scale.
     An ``embedding``, such as principal components, has a scale of its own, in which spreads are meant to differ, and
-    columns in one unit, by their names, can be compared as they are. ``spoken`` are names with units below them.
+    columns in one unit, by their names or as counts, can be compared as they are. ``spoken`` are names with units below
+    them.
     """
     if matrix is not None:
         _refuse_huge(matrix, names)
@@ -154,7 +155,7 @@ def choose_scaling(
     found = unlike_spreads(spreads)
     if found is None:
         return "raw", "the columns have similar standard deviations"
-    shared = one_unit(names if spoken is None else spoken)
+    shared = one_unit(names if spoken is None else spoken, matrix)
     if shared is not None:
         return "raw", shared
     wide, narrow = names[found.widest], names[found.narrow]

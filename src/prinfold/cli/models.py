@@ -25,6 +25,7 @@ from prinfold.exceptions import (
 )
 
 if TYPE_CHECKING:
+    from prinfold.latent.branch_graph import BranchGraph
     from prinfold.plot.inputs import FittedSurface
 
 
@@ -75,6 +76,30 @@ class StoredSurface:
         """Whether it places rows with missing cells."""
         bending = any(type(step).__name__ == "PCA" for _, step in getattr(self.fitted.before, "steps", ()))
         return bool(self.model._accept_missing) and not bending
+
+    @property
+    def word(self) -> str:
+        """What to call it: a surface, a curve, a ridge or a tree."""
+        return self.fitted.word
+
+    @property
+    def branches(self) -> BranchGraph | None:
+        """The branches of a tree or of ridges."""
+        return self.fitted.branches
+
+    @property
+    def has_root(self) -> bool:
+        """Whether somebody said where on the branches time begins."""
+        return self.branches is not None and len(self.model.root_) > 0
+
+    def on_branches(self, Z: FloatArray) -> dict[str, Any]:
+        """Branch, position along it and, where a root was given, time of coordinates (m, 1); nothing for surfaces."""
+        graph = self.branches
+        if graph is None:
+            return {}
+        branch = graph.latent.domain.piece(Z)
+        found = {"branch": branch, "position": Z[:, 0] - graph.latent.domain.low[branch]}
+        return found | ({"time": self.model.rooted_.times(Z)} if self.has_root else {})
 
     def cells(self, table: FileTable) -> ChosenCells:
         """The columns of a table that it takes."""
@@ -172,8 +197,8 @@ def _own_columns(surface: StoredSurface, table: FileTable) -> list[str]:
         missing = [name for name in surface.names if name not in table.columns]
         if missing:
             raise InvalidDataError(
-                f"{table.path} has no column {missing[0]!r}, which the model was fitted to; it has "
-                f"{join_names(list(table.columns), 12)}"
+                f"{table.path} has no column {missing[0]!r}, which the model was fitted to; "
+                f"{_array_hint(missing[0], table.path) or 'it has ' + join_names(list(table.columns), 12)}"
             )
         names = list(surface.names)
     else:
@@ -188,6 +213,14 @@ def _own_columns(surface: StoredSurface, table: FileTable) -> list[str]:
         if name not in levels and not table.is_number(name):
             raise InvalidDataError(f"{no_number(table, name, leave_out=False)} (the model was fitted to numbers)")
     return names
+
+
+def _array_hint(name: str, path: Path) -> str:
+    """What to say where a column such as ``X_pca 1`` is one of an array of cells that was not asked for."""
+    array, _, number = name.rpartition(" ")
+    if path.suffix.lower() != ".h5ad" or not array or not number.isdecimal():
+        return ""
+    return f"that is column {number} of the array {array}: repeat --array {shlex.quote(array)}"
 
 
 def by_blocks(

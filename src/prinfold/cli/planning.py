@@ -158,8 +158,8 @@ def make_plan(
         notes.append(_ONE_COLUMN)
     elif options.dimensions is None and width <= 2 and model.get_params().get("n_components") == 1:
         few = f"{quantity(width, 'column')} vary" if width else "no column varies"
-        why = ", because one of 2 would fit any rows exactly; see --dimensions" if width else ""
-        notes.append(f"{few}: the surface has 1 dimension{why}")
+        exact = ", because one of 2 would fit any rows exactly; see --dimensions" if width else ""
+        notes.append(f"{few}: the result is a curve{exact}")
     blocks = _blocks(cells, model, scaling, options)
     return FitPlan(cells, index, model, scaling, why, (*_notes_on_rows(table, blocks), *notes), blocks)
 

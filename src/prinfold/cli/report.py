@@ -8,18 +8,18 @@ from pathlib import Path
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
 from prinfold.cli.console import Console
 from prinfold.cli.explore import page_arguments, rows_to_show
-from prinfold.cli.mapping import in_order, pair_arguments
+from prinfold.cli.mapping import in_order, pair_arguments, result_file
 from prinfold.cli.models import StoredSurface, load_surface
 from prinfold.cli.tables.columns import comma_separated
 from prinfold.cli.tables.reading import refuse_absent
-from prinfold.cli.tables.writing import check_folder, check_target, sibling_file
+from prinfold.cli.tables.writing import check_folder, check_target
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import join_names, quantity
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     pair_arguments(parser)
-    out_arguments(parser, "the table's name with -report.html")
+    out_arguments(parser, "the name of the table and the model with -report.html")
     page_arguments(parser)
     content = parser.add_argument_group("what is on it")
     content.add_argument(
@@ -37,7 +37,7 @@ def _report(options: argparse.Namespace) -> int:
 
     in_order(options)
     console = Console.of(options)
-    out = options.out or sibling_file(options.data, "-report.html")
+    out = options.out or result_file(options, "-report.html")
     surface = load_surface(options.model)
     refuse_absent(options.data)
     check_target(out, [options.model, options.data], force=options.force, writers=(".html", ".htm"))

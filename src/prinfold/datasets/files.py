@@ -95,7 +95,9 @@ def not_found(file: str, folder: Folder, why: str) -> DataNotFoundError:
     """The error for a data set that was not found in any place."""
     place = os.environ.get(VARIABLE)
     named = (
-        f"is not in the folder that {VARIABLE} names ({place})" if place else f"has no folder: {VARIABLE} is not set"
+        f"is not in the folder that {VARIABLE} names ({place})"
+        if place
+        else f"was not looked for: {VARIABLE} is not set"
     )
     looked = f"is not in {os.fspath(folder)}" if folder else named
     return DataNotFoundError(f"{file} {looked}, and {why}. Set {VARIABLE} to a folder that holds {file}.")

@@ -16,7 +16,7 @@ from prinfold.datasets.files import Folder, TextTable, fetch, find, not_found, r
 from prinfold.datasets.network import line_network
 from prinfold.datasets.pipe import FLOWS, Beams, beam_names
 from prinfold.datasets.surface import option
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import DataNotFoundError, InvalidDataError
 from prinfold.validation.settings import check_setting, flag, integer, nothing
 
 _GLASS_COLUMNS = ("RI", "Na", "Mg", "Al", "Si", "K", "Ca", "Ba", "Fe")
@@ -37,6 +37,17 @@ _OIL_PARTS = {"train": ("train",), "valid": ("valid",), "all": ("train", "valid"
 _USPS_TRAINING, _USPS_TWOS = 7291, 731
 _SKY_COLUMNS = ("ra", "dec", "z")
 _GPS_COLUMNS, _ROAD_COLUMNS = ("x", "y"), ("x1", "y1", "x2", "y2")
+
+
+_REPOSITORIES = {
+    "oil_flow.npz": "SheffieldML/GPmat",
+    "crabs.csv.gz": "vincentarelbundock/Rdatasets",
+    "sdss_galaxies_z005.csv.gz": "zhangyk8/sconce-scms",
+    "gps_athens_small.csv.gz": "pfoser/mapconstruction",
+    "gps_athens_small_osm_segments.csv.gz": "pfoser/mapconstruction",
+    "paul15_tradeseq.npz": "statOmics/tradeSeq",
+}
+"""Who publishes data that OpenML does not have."""
 
 
 def load_glass(folder: Folder = None) -> Dataset:
@@ -138,7 +149,7 @@ def load_oil_flow(folder: Folder = None, *, part: str = "train") -> Dataset:
     parts = option(_OIL_PARTS, "part", part)
     path = find("oil_flow.npz", folder)
     if path is None:
-        raise not_found("oil_flow.npz", folder, "no registry is known to hold it")
+        raise _elsewhere("oil_flow.npz", folder, "arrays X_train, y_train, fractions_train and the same of valid")
     tables = [read_arrays(path, (f"X_{p}", f"y_{p}", f"fractions_{p}")) for p in parts]
     X, y, wet = (np.concatenate([list(table.values())[k] for table in tables]) for k in range(3))
     if X.shape[1] != 12 or wet.shape[1] != 2 or not set(np.unique(y)) <= {0, 1, 2}:
@@ -253,7 +264,7 @@ def load_myeloid(folder: Folder = None) -> Dataset:
     name = "paul15_tradeseq.npz"
     path = find(name, folder)
     if path is None:
-        raise not_found(name, folder, "no registry is known to hold it")
+        raise _elsewhere(name, folder, "arrays counts, celltype and genes")
     cells, genes = read_arrays(path, ("counts", "celltype")), read_arrays(path, ("genes",))["genes"]
     kinds, labels = np.unique(cells["celltype"], return_inverse=True)
     features, classes = tuple(map(str, genes)), tuple(map(str, kinds))
@@ -299,11 +310,17 @@ def load_iris() -> Dataset:
 
 
 def _table(name: str, folder: Folder, columns: tuple[str, ...]) -> TextTable:
-    """A table that no registry is known to hold."""
+    """A table that OpenML does not have."""
     path = find(name, folder)
     if path is None:
-        raise not_found(name, folder, "no registry is known to hold it")
+        raise _elsewhere(name, folder, f"gzipped CSV with the columns {', '.join(columns)}")
     return read_table(path, columns)
+
+
+def _elsewhere(name: str, folder: Folder, holds: str) -> DataNotFoundError:
+    """The error for a file that OpenML does not have: who publishes these data, and what the file has to hold."""
+    why = f"OpenML does not have it. The data are in the repository {_REPOSITORIES[name]} on GitHub"
+    return not_found(name, folder, f"{why}; write them to {name}: {holds}")
 
 
 def _finite(table: TextTable, columns: tuple[str, ...]) -> FloatArray:

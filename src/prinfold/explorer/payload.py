@@ -122,6 +122,7 @@ def _rows(fitted: FittedSurface, X: Any, labels: Any, values: Any, names: Any, c
         "latentRows": Z,
         "lanes": lanes(Z[:, -1:], groups).astype(np.float32) if fitted.latent.dimension == 1 else None,
         **_classes(groups, labels, table, columns),
+        "given": len(_given_values(values, n)),
         "values": _rename_clashes([*_given_values(values, n), *_model_values(fitted, X)], columns),
         "rowNames": row_names(names, X, n),
         "table": _narrow(table) if whole else None,
@@ -142,7 +143,7 @@ def _no_rows(fitted: FittedSurface) -> dict[str, Any]:
     empty = np.empty((0, fitted.latent.n_columns))
     words = {"classes": None, "labelColumn": None, "rowNames": None, "table": None, "distances": None, "lanes": None}
     ends = {"low": low, "high": high, "least": float(low.min()), "most": float(high.max()), "levels": _levels(nodes)}
-    return {"n": 0, "latentRows": empty, "values": [], "notes": [], **words, **ends}
+    return {"n": 0, "latentRows": empty, "values": [], "given": 0, "notes": [], **words, **ends}
 
 
 def _extremes(table: FloatArray) -> tuple[FloatArray, FloatArray]:

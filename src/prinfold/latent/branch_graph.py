@@ -16,6 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.exceptions import quantity
 from prinfold.latent.branches import Branches
 
 _DETOUR_TOLERANCE = 1e-6
@@ -41,6 +42,23 @@ class BranchGraph:
     def degrees(self) -> IntArray:
         """(V,) how many branches begin or end at each place: 1 at an end, 3 or more at a fork."""
         return np.bincount(self.ends[self.ends >= 0], minlength=self.n_places)
+
+    @property
+    def n_ends(self) -> int:
+        """Number of free ends."""
+        return int((self.degrees == 1).sum())
+
+    @property
+    def n_forks(self) -> int:
+        """Number of places where three or more branches meet."""
+        return int((self.degrees > 2).sum())
+
+    @property
+    def words(self) -> str:
+        """``3 branches, 3 ends, 1 fork``, and the components where there are several."""
+        parts = [(len(self.ends), "branch"), (self.n_ends, "end"), (self.n_forks, "fork")]
+        apart = f", in {self.n_components} separate pieces" if self.n_components > 1 else ""
+        return ", ".join(quantity(n, noun) for n, noun in parts) + apart
 
     @cached_property
     def places(self) -> FloatArray:

@@ -59,10 +59,10 @@ class StopReason(Enum):
 
 
 _PLAIN_SENTENCES = {
-    "CONVERGED": "Finished: more iterations would hardly change the surface.",
-    "REFINED": "Finished: the surface had settled, and was refined with more nodes.",
-    "STALLED": "Finished: ten more iterations have not made the surface better.",
-    "MAX_ITER": "The iteration limit was reached before the surface had settled.",
+    "CONVERGED": "Finished: more iterations would hardly change the result.",
+    "REFINED": "Finished: the fit had settled, and was refined with more nodes.",
+    "STALLED": "Finished: ten more iterations have not made it better.",
+    "MAX_ITER": "The iteration limit was reached before the fit had settled.",
     "OPEN": "Training goes on with every block of rows.",
 }
 """Sentences that name settings or methods, said without."""

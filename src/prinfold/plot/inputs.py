@@ -15,7 +15,9 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.base.pipeline_steps import linear_form, undo
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, PrinfoldError, UnsupportedInputError, shown
 from prinfold.latent import LatentSpace
+from prinfold.latent.branch_graph import BranchGraph
 from prinfold.latent.drawing import Drawing, LatentLayout
+from prinfold.methods import shape_word
 from prinfold.rows.rows import dense
 from prinfold.validation.refusals import column_labels, refuse_containers, refuse_dates, refuse_text
 from prinfold.validation.tables import as_numbers
@@ -60,6 +62,20 @@ class FittedSurface:
             raise UnsupportedInputError(words)
         check_is_fitted(model)
         return cls(model, before, tuple(column_labels(thing, thing.n_features_in_)))
+
+    @property
+    def word(self) -> str:
+        """What to call what was fitted: a surface, a curve, a ridge or a tree."""
+        return shape_word(type(self.model), self.latent.dimension)
+
+    @property
+    def branches(self) -> BranchGraph | None:
+        """The branches of a tree or of ridges; None for a single curve and for surfaces."""
+        drawing = self.latent.drawing
+        if drawing is None or drawing.pieces is None or self.word == "curve":
+            return None
+        graph: BranchGraph = self.model.rooted_.graph
+        return graph
 
     def refuse_levels(self) -> None:
         """Raise an error where columns are levels or counts, among which a surface has no place."""

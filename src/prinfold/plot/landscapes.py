@@ -99,7 +99,10 @@ def landscape(
         _draw_plane(on, layout, shown, show, target, fade, value_name)
         if show_rows and X is not None:
             _draw_rows(on, layout, model, X)
-    return style.finish(on, settle=ax is None, heading="Landscape over the map; paler where less certain")
+    what = value_name or node_values(shown, show, target).words
+    paler = "" if curve or not fade else "; paler where less certain"
+    words = f"Landscape of {'the most likely class' if what == 'class' else what}{paler}"
+    return style.finish(on, settle=ax is None, heading=words)
 
 
 # ------------------------------------------------------------------------------------------------ two dimensions

@@ -120,7 +120,7 @@ def _body(
             writing.remarks(remarks(found)),
             sections.facts(found),
             writing.section("map", "The map", sections.section_figures(drawn, "map"), *sections.pieces(found)),
-            writing.section("space", "The surface in data space", *in_space),
+            writing.section("space", f"The {found.fitted.word} in data space", *in_space),
             sections.errors(found, groups, names, worst, sections.section_figures(drawn, "errors")),
             sections.training(found, sections.section_figures(drawn, "training")),
             sections.settings(found, sections.section_figures(drawn, "settings"), why),

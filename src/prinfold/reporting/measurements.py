@@ -75,6 +75,11 @@ class Study:
         return 1.0 - self.error / self.variance
 
     @property
+    def flat_word(self) -> str:
+        """What is flat and of the same dimension, in words."""
+        return {1: "a straight line", 2: "a plane"}.get(self.fitted.latent.dimension, "a flat surface")
+
+    @property
     def rows_and_surface(self) -> tuple[FloatArray, FloatArray, list[str]] | None:
         """Rows, the surface where they belong, and the names of what is told of both; None where there is no such."""
         if self.cells is not None and self.there is not None:

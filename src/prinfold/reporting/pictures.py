@@ -98,8 +98,8 @@ RECIPES: dict[str, FigureRecipe] = {
     ),
     "errors": FigureRecipe(
         "errors",
-        "The same map, coloured by the distance of each row to the surface. Noise mixes the colours; a patch of one "
-        "colour is a place where the surface misses some structure.",
+        "The same map, coloured by how far off each row lies. Noise mixes the colours; a patch of one "
+        "colour is a place where the fit misses some structure.",
         lambda asked: asked.study.distance is not None,
         lambda asked: _map(asked, shaded=False, values=asked.study.distance, value_name="distance"),
     ),

@@ -74,13 +74,13 @@ def _branches(study: Study) -> Iterator[str]:
 def _far_rows(study: Study) -> Iterator[str]:
     if study.distance is None:
         return
-    distance = study.distance[np.isfinite(study.distance)]
+    word, distance = study.fitted.word, study.distance[np.isfinite(study.distance)]
     squared, typical = distance**2, float(np.median(distance))
     far = distance > _FAR_DISTANCES * typical
     if typical > 0 and far.mean() > _MANY_FAR_SHARE:
         yield (
             f"{percent(far.mean())} of the rows lie more than {_FAR_DISTANCES:g} times the usual distance from the "
-            "surface. So many are no mistakes: the surface follows one part of the rows closely and passes by another. "
+            f"{word}. So many are no mistakes: the {word} follows one part of the rows closely and passes by another. "
             "More of it may reach them: another start, a surface that bends more, or for ridges a smaller min_density "
             "or min_length."
         )
@@ -88,7 +88,7 @@ def _far_rows(study: Study) -> Iterator[str]:
         share = 100.0 * squared[far].sum() / squared.sum()
         yield (
             f"{_count(int(far.sum()), 'row lies', 'rows lie')} more than {_FAR_DISTANCES:g} times the usual "
-            f"distance from the surface and {'makes' if far.sum() == 1 else 'make'} up {share:.0f} % of the error. "
+            f"distance from the {word} and {'makes' if far.sum() == 1 else 'make'} up {share:.0f} % of the error. "
             "Look at the worst rows below: they may be mistakes, or of a kind of their own."
         )
 
@@ -96,7 +96,7 @@ def _far_rows(study: Study) -> Iterator[str]:
 def _unlike_spreads(study: Study) -> Iterator[str]:
     if study.table is None or study.fitted.before is not None or not study.complete.any():
         return
-    words = spreads_note(np.nanstd(study.table[study.complete], axis=0), study.fitted.feature_names)
+    words = spreads_note(study.table[study.complete], study.fitted.feature_names)
     if words is not None:
         yield words
 
@@ -125,8 +125,8 @@ def _flat(study: Study) -> Iterator[str]:
     if study.error > _NO_BETTER_RATIO * study.flat:
         ratio = study.error / study.flat
         yield (
-            f"A flat surface of the same dimension (principal components) leaves {study.flat:.4g}, this one "
-            f"{study.error:.4g}, {ratio:.2f} times as much: bending has not brought the surface nearer to the rows."
+            f"{study.flat_word.capitalize()} (principal components) leaves {study.flat:.4g}, this {study.fitted.word} "
+            f"{study.error:.4g}, {ratio:.2f} times as much: bending has not brought it nearer to the rows."
         )
 
 
@@ -135,10 +135,10 @@ def _gaps(study: Study) -> Iterator[str]:
     if missing:
         measured = study.distance is not None and bool(np.isfinite(study.distance[~study.complete]).any())
         about = (
-            "Their distances from the surface use the known cells, scaled up to all columns. The mean error and the "
+            "Their distances use the known cells, scaled up to all columns. The mean error and the "
             "explained shares of columns refer to complete rows."
             if measured
-            else "They are on the map, but distances from the surface need every cell and leave them out."
+            else "They are on the map, but distances need every cell and leave them out."
         )
         yield f"{_count(missing, 'row has', 'rows have')} missing cells. {about}"
 

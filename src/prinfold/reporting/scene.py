@@ -30,11 +30,11 @@ def scene_of(study: Study, groups: RowClasses | None, columns: Any) -> dict[str,
             "that it keeps best are shown on the map instead; see with explore the shares of all levels."
         )
     if study.table.shape[1] < 2:
-        return "There is one column only, in which a surface has no picture."
+        return "There is one column only, in which there is nothing to draw."
     try:
         lines, faces, vertices = _surface(study.fitted, study.Z)
     except PrinfoldError as error:
-        return f"The surface has no points in data space to show: {error}."
+        return f"The {study.fitted.word} has no points in data space to show: {error}."
     order = _order(study.table, vertices)
     asked = sorted(order[:3]) if columns is None else _column_positions(columns, study.fitted.feature_names)
     kept = sorted({*asked, *order[: _MOST_COLUMNS - len(asked)]})

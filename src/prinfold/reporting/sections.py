@@ -24,7 +24,8 @@ _MOST_COLUMNS = 40
 def opening_sentence(study: Study) -> str:
     """The opening sentence: the model, the rows and the columns."""
     model, latent = study.fitted.model, study.fitted.latent
-    kind = {1: "curve", 2: "surface"}.get(latent.dimension, f"surface of {latent.dimension} dimensions")
+    word = study.fitted.word
+    kind = word if latent.dimension <= 2 else f"{word} of {latent.dimension} dimensions"
     before = [] if study.fitted.before is None else [type(step).__name__ for _, step in study.fitted.before.steps]
     behind = f", behind {' and '.join(before)}" if before else ""
     size = f"{study.n} rows of {len(study.fitted.feature_names)} columns"
@@ -38,11 +39,13 @@ def facts(study: Study) -> str:
     rows = []
     if study.distance is not None and study.error is not None:
         rows.append(("RMS distance", writing.number(np.sqrt(study.error)), _distance_note(study)))
-        rows.append(("projection error", writing.number(study.error), "mean squared distance to the surface"))
+        rows.append(
+            ("projection error", writing.number(study.error), f"mean squared distance to the {study.fitted.word}")
+        )
     if study.explained is not None and study.flat is not None and study.variance:
         flat = 1.0 - study.flat / study.variance
         rows.append(
-            ("variance explained", f"{100 * study.explained:.1f} %", f"a flat surface explains {100 * flat:.1f} %")
+            ("variance explained", f"{100 * study.explained:.1f} %", f"{study.flat_word} explains {100 * flat:.1f} %")
         )
     if study.map_errors is not None:
         quantization, topographic = study.map_errors
@@ -69,7 +72,7 @@ def facts(study: Study) -> str:
 
 def _distance_note(study: Study) -> str:
     units = "the units that the model sees" if study.fitted.before is not None else "the units of the table"
-    return f"root-mean-square distance to the surface, in {units}"
+    return f"root-mean-square distance to the {study.fitted.word}, in {units}"
 
 
 # ------------------------------------------------------------------------------------------------------------ errors
@@ -78,7 +81,7 @@ def _distance_note(study: Study) -> str:
 def errors(study: Study, groups: RowClasses | None, names: list[str] | None, worst: int, pictures: str) -> str:
     """The section on errors: rows that lie far off, and columns by how well they are explained."""
     if study.distance is not None:
-        values, words = study.distance, "distance from the surface"
+        values, words = study.distance, f"distance from the {study.fitted.word}"
     elif study.likelihood is not None:
         values, words = -study.likelihood, "negative log-likelihood"
     else:
@@ -126,8 +129,10 @@ def _farthest(study: Study, off: Any, row: int) -> str:
     assert study.rows_and_surface is not None
     rows, surface, names = study.rows_and_surface
     columns = np.argsort(-np.nan_to_num(off, nan=-1.0), kind="stable")[:_FEWEST_COLUMNS_OFF]
+    # What is 0 but for rounding, beside the column it stands in, is written as 0.
+    there = np.where(np.abs(surface[row]) < 1e-9 * np.nanmax(np.abs(rows), axis=0), 0.0, surface[row])
     return "<br>".join(
-        f"{escape(names[j])}: {writing.number(rows[row, j])}, surface {writing.number(surface[row, j])}"
+        f"{escape(names[j])}: {writing.number(rows[row, j])}, {study.fitted.word} {writing.number(there[j])}"
         for j in columns
         if np.isfinite(off[j])
     )
@@ -172,7 +177,7 @@ def pieces(study: Study) -> list[str]:
         return []
     lengths, kinds = curves.high - curves.low, np.where(curves.closed, "closed", "open")
     if len(lengths) == 1:
-        return [writing.paragraph(f"The curve is {kinds[0]} and {writing.number(lengths[0])} long.")]
+        return [writing.paragraph(f"The {study.fitted.word} is {kinds[0]} and {writing.number(lengths[0])} long.")]
     of = curves.piece(study.Z)
     lines = [
         [str(b), writing.number(length), str(kinds[b]), *_count_and_distance(study, of == b)]
@@ -181,7 +186,9 @@ def pieces(study: Study) -> list[str]:
     shown = writing.table(["branch", "length", "", "rows", "RMS distance"], lines[:_MOST_COLUMNS], numbers=(1, 3, 4))
     more = len(lines) - _MOST_COLUMNS
     rest = [writing.paragraph(f"{more} more branches, all shorter, are left out.")] if more > 0 else []
-    return [_BRANCHES, shown, *rest]
+    graph = study.fitted.branches
+    said = [] if graph is None else [writing.paragraph(f"The {study.fitted.word} has {graph.words}.")]
+    return [_BRANCHES, *said, shown, *rest]
 
 
 _PIECES = "<h3>The maps</h3><p>Each row counts for the map that it belongs to most.</p>"
@@ -228,8 +235,7 @@ def why_this_one(given: Any) -> list[str]:
 def training(study: Study, pictures: str) -> str:
     """The section on training."""
     model = study.fitted.model
-    seconds = model.history_.get("seconds") or [0.0]
-    words = f"{quantity(model.n_iter_, 'iteration')} in {seconds[-1]:.3g} seconds. {model.stop_reason_}"
+    words = f"{quantity(model.n_iter_, 'iteration')}. {model.stop_reason_.plain}"
     return writing.section("training", "Training", writing.paragraph(words), pictures)
 
 
@@ -250,7 +256,7 @@ def section_figures(pictures: list[Picture], section: str) -> str:
 ALT = {
     "map": "each row at its place on the map",
     "magnification": "magnification factor, with ellipses for the direction",
-    "errors": "map of the rows, coloured by their distance from the surface",
+    "errors": "map of the rows, coloured by their distance",
     "learning_curve": "objective by iteration",
     "selection": "error of rows held out against roughness, by clamping",
     "ridge": "curves among the rows, over their density",

@@ -272,7 +272,7 @@ def fit_to_rows(model: Any, X: Any) -> Any:
 
 def _warn_about_rows(rows: FloatArray, names: Sequence[str]) -> list[str]:
     """Warn about columns in unlike units and separate groups of rows; the warnings as notes."""
-    said = [words for words in (spreads_note(rows.std(axis=0), names), groups_note(rows)) if words is not None]
+    said = [words for words in (spreads_note(rows, names), groups_note(rows)) if words is not None]
     for words in said:
         warn_caller(words, DegenerateWarning)
     return [str(words) for words in said]

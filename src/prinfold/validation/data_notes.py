@@ -81,8 +81,18 @@ _UNIT = re.compile(rf".*?[(\[]\s*(?P<any>[^()\[\]]+?)\s*[)\]]\s*|.+?(?:[\s_]|, *
 _POSITION = re.compile(rf"([+-]?[\d.]+(?:e[+-]?\d+)?) ?(?:{_UNIT_WORD})?", re.IGNORECASE)
 
 
-def one_unit(names: Sequence[str]) -> str | None:
-    """Why columns are in one unit, as far as their names tell: components, positions on a scale, or a unit in each."""
+_FEWEST_COUNT_COLUMNS = 10
+"""Columns from which on whole numbers that vary as counts do are taken for counts of one kind of thing."""
+
+_LEAST_COUNT_DISPERSION = 0.5
+"""Least variance over mean of a count: 1 where things are counted independently, more where they come in groups."""
+
+
+def one_unit(names: Sequence[str], rows: FloatArray) -> str | None:
+    """Why columns are in one unit, by their names or their numbers; None where nothing says so.
+
+    Names tell components, positions on a scale, and a unit in each; numbers (n, D) tell counts.
+    """
     stems = {name.strip().rstrip("0123456789").lower() for name in names}
     if len(stems) == 1 and all(_COMPONENTS.fullmatch(name.strip()) for name in names):
         return "the columns are components, whose standard deviations are meant to differ"
@@ -92,7 +102,23 @@ def one_unit(names: Sequence[str]) -> str | None:
     units = {each and (each["any"] or each["word"]) for each in found}
     if len(units) == 1 and None not in units:
         return f"all columns are in {units.pop()}"
+    if _are_counts(rows):
+        return "the columns are counts, all in one unit"
     return None
+
+
+def _are_counts(rows: FloatArray) -> bool:
+    """Whether columns are counts: many, of whole numbers from 0 on, mostly with a 0 and no narrower than counts are."""
+    rows = rows[:, ~np.isnan(rows).all(axis=0)]
+    there = rows[np.isfinite(rows)]
+    if rows.shape[1] < _FEWEST_COUNT_COLUMNS or (there < 0).any() or (there != np.round(there)).any():
+        return False
+    several = rows[:, np.nanmax(rows, axis=0) > 1]  # yes or no is no count
+    if several.shape[1] < _FEWEST_COUNT_COLUMNS:
+        return False
+    dispersion = np.nanvar(several, axis=0) / np.nanmean(several, axis=0)
+    with_none = np.nanmin(several, axis=0) == 0
+    return bool(with_none.mean() > 0.5 and (dispersion >= _LEAST_COUNT_DISPERSION).mean() > 0.5)
 
 
 def _are_positions(names: Sequence[str]) -> bool:
@@ -107,13 +133,13 @@ def _are_positions(names: Sequence[str]) -> bool:
     return len(numbers) == len(names) and not counts and bool((steps > 0).all() or (steps < 0).all())
 
 
-def spreads_note(spreads: FloatArray, names: Sequence[str]) -> Message | None:
-    """A message about columns whose standard deviations (D,) differ more than tenfold.
+def spreads_note(rows: FloatArray, names: Sequence[str]) -> Message | None:
+    """A message about columns of rows (n, D) whose standard deviations differ more than tenfold.
 
-    None where they do not, or where the names of the columns say that these are in one unit.
+    None where they do not, or where the names or the numbers say that all are in one unit.
     """
-    found = unlike_spreads(spreads)
-    if found is None or one_unit(names) is not None:
+    found = unlike_spreads(np.nanstd(rows, axis=0))
+    if found is None or one_unit(names, rows) is not None:
         return None
     wide, narrow = names[found.widest], names[found.narrow]
     return Message(

@@ -33,7 +33,7 @@ def _notes(estimator: Any, X: Any, table: FloatArray, weight: Any) -> Iterator[M
     scaled = getattr(method, "_scales_columns", False)
     # Columns without names may be components, which differ in spread; in mixed tables each has a scale of its own.
     if names is not None and not scaled:
-        yield spreads_note(np.nanstd(table.astype(float), axis=0), column_labels(estimator, len(names)))
+        yield spreads_note(table.astype(float), column_labels(estimator, len(names)))
     if getattr(method, "_follows_far_rows", False) and not scaled:
         yield heavy_row_note(_scatter(table, weight), row_labels(X))
 

@@ -17,7 +17,7 @@ function build(root, page, choices, state) {
     export: button("Export CSV", "save the selected rows as a CSV file"),
     clear: button("Clear", "let go of the selected rows and of the row chosen (key Esc)"),
     theme: button("◐", "light or dark"),
-    count: element("span", { class: "pf-count", "aria-live": "polite" }),
+    count: element("span", { class: "pf-count", "aria-live": "polite" }, `0 of ${page.n} rows selected`),
     base: element("canvas", { "aria-hidden": "true" }),
     pointer: element("canvas", {
       tabindex: "0",
@@ -42,6 +42,7 @@ function build(root, page, choices, state) {
   bar.append(labelled("Colour by", dom.colour), labelled("Shade by", dom.shade), dom.tools.move, dom.tools.lasso);
   bar.append(dom.nearer, dom.farther, dom.whole);
   if (page.n) bar.append(element("span", { class: "pf-search" }, labelled("Find", dom.search), dom.found), dom.export, dom.clear, dom.count);
+  dom.count.style.minWidth = `${2 * String(page.n).length + 18}ch`; // so that a selection does not move the map
   const rows = [bar];
   if (page.latent.periodic && page.latent.periodic.length > 2) rows.push(axesBar(page, dom, option, labelled));
   const words = element("div", {}, element("h1", {}, page.title), element("p", { class: "pf-about" }, page.about));

@@ -170,5 +170,15 @@ const inSteps = (value, extent) => {
   return value.toFixed(Math.max(0, Math.ceil(2 - Math.log10(extent)))).replace(/^-(?=[0.]*$)/, ""); // 0.00, not -0.00
 };
 
-// A number of a column, by the extent of that column.
-const rounded = (page, j, value) => inSteps(value, page.high[j] - page.low[j]);
+// A number of a column, by the extent of that column; whole ones stay whole in columns of such.
+const rounded = (page, j, value) => (Number.isInteger(value) && isWhole(page, j) ? shown(value) : inSteps(value, page.high[j] - page.low[j]));
+
+// Whether a column holds whole numbers only; each is looked through once.
+function isWhole(page, j) {
+  page.whole ??= [];
+  if (page.whole[j] === undefined) {
+    const D = page.columns.length;
+    page.whole[j] = Boolean(page.table) && Array.from({ length: page.n }, (_, i) => page.table[i * D + j]).every((cell) => Number.isInteger(cell) || !Number.isFinite(cell));
+  }
+  return page.whole[j];
+}

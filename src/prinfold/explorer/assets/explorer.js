@@ -106,17 +106,19 @@ function mount(root, packed, told = () => {}, keys = root) {
       colouring.styles.forEach((style) => dom.legend.append(element("span", { class: "pf-key" }, swatch(style), style.name)));
     }
     if (shade && state.shade) {
-      const [low, high] = state.shade === "magnification" ? shade.range.map(Math.exp) : shade.range;
+      const [low, high, ...beyond] = shade.range;
+      const ends = state.shade === "magnification" ? [Math.exp(low), Math.exp(high)] : [low, high];
       const words = state.shade === "magnification" ? "magnification factor" : page.columns[Number(state.shade)];
-      dom.legend.append(scale(`shading: ${words}`, [low, high], shade.stops));
+      dom.legend.append(scale(`shading: ${words}`, [...ends, ...beyond], shade.stops));
     }
   }
-  function scale(words, [low, high], stops) {
+  // Ends beyond which there are values say so: those take the colour of the end.
+  function scale(words, [low, high, below, above], stops) {
     const colours = stops.map((c) => `rgb(${c.join(",")})`).join(",");
     const bar = element("span", { class: "pf-scale", role: "img", "aria-label": "low to high" });
     bar.style.background = `linear-gradient(90deg,${colours})`; // not an attribute, which the page's own policy forbids
     const end = (value) => (value > 0 && low > 0 && high > 4 * low ? shown(Number(value.toPrecision(2))) : inSteps(value, high - low));
-    return element("span", { class: "pf-key" }, `${words} `, element("span", { class: "pf-key" }, end(low), bar, end(high)));
+    return element("span", { class: "pf-key" }, `${words} `, element("span", { class: "pf-key" }, `${below ? "≤ " : ""}${end(low)}`, bar, `${above ? "≥ " : ""}${end(high)}`));
   }
   function swatch(style) {
     const canvas = element("canvas", { width: 14, height: 14, "aria-hidden": "true" });
@@ -196,7 +198,7 @@ function mount(root, packed, told = () => {}, keys = root) {
   }
   function select(rows) {
     state.selected = new Set(rows);
-    dom.count.textContent = state.selected.size ? `${state.selected.size} of ${page.n} rows selected` : "";
+    dom.count.textContent = `${state.selected.size} of ${page.n} rows selected`;
     dom.export.disabled = state.selected.size === 0;
     clearable();
     mask = state.selected.size ? new Uint8Array(page.n) : null;

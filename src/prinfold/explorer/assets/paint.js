@@ -24,12 +24,13 @@ function mix(stops, t) {
   return stops[i].map((c, k) => Math.round(c + (at - i) * (stops[i + 1][k] - c)));
 }
 
+// Two quantiles between which colours run, and whether values lie below the one and above the other.
 function quantiles(values, low, high) {
   const kept = Float64Array.from(values).filter(Number.isFinite).sort();
-  if (kept.length === 0) return [0, 1];
+  if (kept.length === 0) return [0, 1, false, false];
   const pick = (q) => kept[Math.min(kept.length - 1, Math.max(0, Math.round(q * (kept.length - 1))))];
   const [a, b] = [pick(low), pick(high)];
-  return b > a ? [a, b] : [a - 0.5, b + 0.5];
+  return b > a ? [a, b, kept[0] < a, kept[kept.length - 1] > b] : [a - 0.5, b + 0.5, kept[0] < a - 0.5, kept[kept.length - 1] > b + 0.5];
 }
 
 function shape(context, kind, x, y, r) {
@@ -87,7 +88,8 @@ function shadeImage(field, dark) {
   [canvas.width, canvas.height] = [columns, rows];
   const context = canvas.getContext("2d");
   const image = context.createImageData(columns, rows);
-  const [low, high] = quantiles(field.value, 0.005, 0.995);
+  const range = quantiles(field.value, 0.005, 0.995);
+  const [low, high] = range;
   const stops = SHADES[dark ? "dark" : "light"];
   for (let r = 0; r < rows; r++) {
     for (let c = 0; c < columns; c++) {
@@ -100,7 +102,7 @@ function shadeImage(field, dark) {
     }
   }
   context.putImageData(image, 0, 0);
-  return { canvas, range: [low, high], stops };
+  return { canvas, range, stops };
 }
 
 // Numbers along an axis; those of an angle that is seen in full at quarter turns.

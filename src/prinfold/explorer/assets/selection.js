@@ -4,15 +4,30 @@ const MOST_LISTED = 200; // rows of the table of the selection
 const MOST_COMPARED = 8; // columns of the comparison
 const MOST_FOUND = 8; // rows that a search offers
 
-// Columns in which selected rows differ most from the others, with the means of both and their difference in standard
-// deviations of all rows; gaps are left out.
-function compareRows(page, mask) {
+// What there is a number of for each row: what was given to colour by, first, and the columns that were fitted.
+function measuredOf(page) {
   const D = page.columns.length;
-  const found = page.columns.map((name, j) => {
+  const given = page.values.slice(0, page.given).map(({ name, values }) => ({ name, given: true, at: (i) => values[i], words: inScale(values) }));
+  const fitted = page.table ? page.columns.map((name, j) => ({ name, given: false, at: (i) => page.table[i * D + j], words: (value) => rounded(page, j, value) })) : [];
+  return [...given, ...fitted.filter(({ name }) => !given.some((each) => each.name === name))];
+}
+
+// How numbers of a list are written: by their extent, and whole ones whole.
+function inScale(values) {
+  const known = Array.from(values).filter(Number.isFinite);
+  const [low, high] = known.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
+  const whole = known.every(Number.isInteger);
+  return (value) => (whole && Number.isInteger(value) ? shown(value) : inSteps(value, high - low));
+}
+
+// Columns in which selected rows differ most from the others, with the means of both and their difference in standard
+// deviations of all rows; gaps are left out. What was given to colour by stays first, however little it differs.
+function compareRows(page, columns, mask) {
+  const found = columns.map((column) => {
     const sums = [[0, 0], [0, 0]];
     let [middle, squares, known] = [0, 0, 0];
     for (let i = 0; i < page.n; i++) {
-      const value = page.table[i * D + j];
+      const value = column.at(i);
       if (!Number.isFinite(value)) continue;
       sums[mask[i]][0] += 1;
       sums[mask[i]][1] += value;
@@ -23,10 +38,10 @@ function compareRows(page, mask) {
     }
     const [rest, chosen] = sums.map(([n, sum]) => sum / n);
     const spread = Math.sqrt(squares / known);
-    return { name, j, chosen, rest, difference: spread > 0 ? (chosen - rest) / spread : 0 };
+    return { ...column, chosen, rest, difference: spread > 0 ? (chosen - rest) / spread : 0 };
   });
-  const told = found.filter((each) => Number.isFinite(each.difference) && each.difference !== 0);
-  return told.sort((a, b) => Math.abs(b.difference) - Math.abs(a.difference)).slice(0, MOST_COMPARED);
+  const told = found.filter((each) => Number.isFinite(each.difference) && (each.given || each.difference !== 0));
+  return told.sort((a, b) => b.given - a.given || Math.abs(b.difference) - Math.abs(a.difference)).slice(0, MOST_COMPARED);
 }
 
 // Rows whose name begins with some words, then those that have them anywhere.
@@ -44,9 +59,9 @@ function searchRows(page, words) {
 const exact = (page, row, wanted) => Number(rowName(page, row).toLowerCase() === wanted);
 
 // A line for each column that differs: a bar to the left or right of the middle, and the two means.
-function comparisonView(page, found) {
+function comparisonView(found) {
   const reach = Math.max(...found.map((each) => Math.abs(each.difference)), 1);
-  const lines = found.map(({ name, j, chosen, rest, difference }) => {
+  const lines = found.map(({ name, words, chosen, rest, difference }) => {
     const bar = element("span", { class: "pf-fill" });
     const width = (50 * Math.abs(difference)) / reach;
     Object.assign(bar.style, { left: `${difference < 0 ? 50 - width : 50}%`, width: `${width}%` });
@@ -56,8 +71,8 @@ function comparisonView(page, found) {
       { class: "pf-line", role: "row" },
       element("span", { class: "pf-name", role: "rowheader" }, name),
       element("span", { class: "pf-track pf-both", title, role: "cell", "aria-label": title }, bar),
-      element("span", { class: "pf-value", role: "cell" }, rounded(page, j, chosen)),
-      element("span", { class: "pf-value pf-rest", role: "cell" }, rounded(page, j, rest)),
+      element("span", { class: "pf-value", role: "cell" }, words(chosen)),
+      element("span", { class: "pf-value pf-rest", role: "cell" }, words(rest)),
     );
   });
   const head = element("div", { class: "pf-line pf-head", role: "row" }, ...["column", "difference in SD", "selected", "rest"].map((words) => element("span", { role: "columnheader" }, words)));
@@ -68,12 +83,11 @@ function comparisonView(page, found) {
 function rowsView(page, rows, columns, choose) {
   const shownColumns = columns.slice(0, 4);
   const head = ["row", ...(page.classes ? [page.classes.name] : []), ...shownColumns.map((each) => each.name)];
-  const D = page.columns.length;
   const line = (row) => {
     const button = element("button", { type: "button", class: "pf-link" }, rowName(page, row));
     button.addEventListener("click", () => choose(row));
     const cells = [button, ...(page.classes ? [page.classes.names[page.classes.index[row]] ?? "–"] : [])];
-    cells.push(...shownColumns.map(({ j }) => rounded(page, j, page.table[row * D + j])));
+    cells.push(...shownColumns.map(({ at, words }) => words(at(row))));
     return element("tr", {}, ...cells.map((cell) => element("td", {}, cell)));
   };
   const table = element(
@@ -89,9 +103,10 @@ function rowsView(page, rows, columns, choose) {
 // Everything about a selection, or how to make one.
 function selectionView(page, rows, mask, choose) {
   if (!rows.length) return [element("p", { class: "pf-note" }, "Draw round rows with the Lasso: they are listed here, with the columns in which they differ most from the rest.")];
-  const found = page.table && rows.length < page.n ? compareRows(page, mask) : [];
-  const columns = found.length ? found : page.table ? page.columns.map((name, j) => ({ name, j })) : [];
+  const measured = measuredOf(page);
+  const found = rows.length < page.n ? compareRows(page, measured, mask) : [];
+  const columns = found.length ? found : measured;
   const parts = [element("h2", {}, rows.length === 1 ? "1 row selected" : `${rows.length} rows selected`)];
-  if (found.length) parts.push(element("p", { class: "pf-note" }, "Columns that differ most from the other rows (means):"), comparisonView(page, found));
+  if (found.length) parts.push(element("p", { class: "pf-note" }, "Columns that differ most from the other rows (means):"), comparisonView(found));
   return [...parts, rowsView(page, rows, columns, choose)];
 }
