@@ -64,47 +64,79 @@ def test_every_manifold_has_a_case_for_the_theorems() -> None:
     assert {each.name for each in manifolds()} <= {type(case.make()).__name__ for case in CASES}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_method_is_whole(name: str) -> None:
-    method = METHODS[name]
+def missing_files(method: Method) -> list[str]:
+    """Files of its own that a method lacks, each with its path."""
     folder, _, leaf = method.module.removeprefix("prinfold.").replace(".", "/").rpartition("/")
-    parts = {
-        "tests": f"tests/{folder}/test_{leaf}.py",
-        "guide": f"docs/guide/{method.page}.md",
-        "example": f"examples/*/plot_{method.noun}.py",
-        "benchmark": f"benchmarks/**/{method.page}.py",
-        "benchmark in a folder": f"benchmarks/{method.page}/__main__.py",
+    wanted = {
+        "tests": (f"tests/{folder}/test_{leaf}.py",),
+        "guide page": (f"docs/guide/{method.page}.md",),
+        "example": (f"examples/*/plot_{method.noun}.py",),
+        "benchmark": (f"benchmarks/**/{method.page}.py", f"benchmarks/{method.page}/__main__.py"),
     }
-    found = {what for what, place in parts.items() if any(ROOT.glob(place))}
-    assert found >= {"tests", "guide", "example"}, f"{name} is not complete; CONTRIBUTING.md says what a method needs"
-    assert found & {"benchmark", "benchmark in a folder"}, f"{name} has no benchmark: {parts['benchmark']}"
-    for page in ("CHANGELOG.md", "docs/guide/which.md"):
-        assert f"`{name}`" in text(page), f"{page} does not mention `{name}`"
+    return [
+        f"{method.name} has no {what}: write {' or '.join(places)}"
+        for what, places in wanted.items()
+        if not any(any(ROOT.glob(place)) for place in places)
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_method_has_all_files_of_its_own(name: str) -> None:
+    assert missing_files(METHODS[name]) == []
 
 
 CHANGED = {
-    "src/prinfold/methods.py": "{name}",
-    "src/prinfold/__init__.py": "{name}",
-    "tests/properties/cases.py": "{name}",
-    "docs/guide/which.md": "{name}",
+    "src/prinfold/methods.py": '"{name}"',
+    "src/prinfold/__init__.py": '"{name}"',
+    "tests/properties/cases.py": '    "{name}',
+    "tests/properties/test_sklearn.py": "{name}(",
+    "tests/fixtures/answers.json": '"{name}"',
+    "docs/api/index.md": "`{name}`",
+    "docs/gallery.py": '"plot_{noun}"',
+    "docs/guide/which.md": "grid-item-card}} `{name}`",
     "docs/explanation/index.md": "guide/{page}.md",
-    "README.md": "{name}",
-    "CHANGELOG.md": "{name}",
+    "README.md": "`{name}`",
+    "CHANGELOG.md": "`{name}`",
 }
 """All that a new method has to change beside files of its own, and what stands in each."""
 
 
-def test_few_files_change_with_a_new_method_and_contributing_names_them() -> None:
-    assert len(CHANGED) <= 8
+def missing_words(method: Method) -> list[str]:
+    """Files in which nothing stands about a method, each with what is missing."""
+    wanted = {
+        file: words.format(name=method.name, noun=method.noun, page=method.page) for file, words in CHANGED.items()
+    }
+    return [
+        f"{file} has nothing about {method.name}: it lacks {words.strip()}"
+        for file, words in wanted.items()
+        if words not in text(file)
+    ]
+
+
+def test_contributing_names_every_file_that_changes_with_a_new_method() -> None:
     advice = text("CONTRIBUTING.md").partition("## Adding a method")[2].partition("\n## ")[0]
-    assert {file for file in CHANGED if file.removeprefix("src/").removesuffix(".md") not in advice} == set()
+    assert [file for file in CHANGED if f"`{file}`" not in advice] == []
 
 
-@pytest.mark.parametrize("file", CHANGED)
-def test_every_manifold_is_where_a_new_one_would_be(file: str) -> None:
-    found = text(file)
-    wanted = {each.name: CHANGED[file].format(name=each.name, page=each.page) for each in manifolds()}
-    assert {name for name, words in wanted.items() if words not in found} == set()
+@pytest.mark.parametrize("name", [each.name for each in manifolds()])
+def test_every_manifold_is_where_a_new_one_would_be(name: str) -> None:
+    assert missing_words(METHODS[name]) == []
+
+
+def test_a_new_method_is_told_all_that_it_lacks(ribbon: Method) -> None:
+    told = [*missing_files(ribbon), *missing_words(ribbon)]
+    assert len(told) == 4 + len(CHANGED)
+    assert "Ribbon has no example: write examples/*/plot_ribbon.py" in told
+    assert 'docs/gallery.py has nothing about Ribbon: it lacks "plot_ribbon"' in told
+
+
+def test_cards_of_which_are_about_methods_and_nothing_else() -> None:
+    cards = re.findall(r"grid-item-card\} (.+)", text("docs/guide/which.md"))
+    named = [name for card in cards for name in re.findall(r"`(\w+)`", card)]
+    assert sorted(named) == NAMES
+    prose = set(re.findall(r"`([A-Z]\w*[a-z]\w*)`", text("docs/guide/which.md")))
+    known = {*prinfold.__all__, *vars(prinfold.exceptions), "Pipeline", "SimpleImputer", "StandardScaler"}
+    assert prose <= known
 
 
 def test_the_readme_lists_methods_and_nothing_else() -> None:
