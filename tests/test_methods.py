@@ -19,6 +19,7 @@ from prinfold import cite, cli, compare, explore, files, load, save
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import ModelFileError, OutOfDomainError
 from prinfold.explorer.decoders import SURFACES, decoder_of
+from prinfold.loops import StopReason
 from prinfold.methods import METHODS, Method, manifolds, method_of, register
 from tests.house import ROOT, public_objects
 from tests.properties.cases import CASES
@@ -257,6 +258,8 @@ def test_what_the_contract_asks_of_a_method_is_enough_for_all_verbs(ribbon: Meth
     again = load(tmp_path / "ribbon.prinfold")
     np.testing.assert_array_equal(again.transform(rows), Z)
     assert again.history_ == model.history_
+    still = ribbon.cls(max_iter=12, tol=0.0).fit(rows)  # a step that changes nothing is gone on with like any other
+    assert (still.n_iter_, still.converged_, still.stop_reason_) == (12, False, StopReason.MAX_ITER)
 
 
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
