@@ -99,3 +99,36 @@ def test_it_is_compiled_even_where_the_folder_has_filled_up_meanwhile(monkeypatc
 
     monkeypatch.setattr(compiled, "njit", lambda **options: lambda function: full if options.get("cache") else function)
     assert compiled.compiled(length)("four") == 4
+
+
+INTERRUPTED = """
+import sys
+from numba.core.codegen import CPUCodeLibrary
+sys.path.insert(0, {folder!r})
+
+handed_over, strikes = CPUCodeLibrary._object_compiled_hook, False
+
+def interrupt(cls, *given):
+    if strikes:
+        raise KeyboardInterrupt
+    return handed_over(*given)
+
+CPUCodeLibrary._object_compiled_hook = classmethod(interrupt)
+import addition
+
+strikes = True
+try:
+    addition.one_more(1.0)
+except KeyboardInterrupt:
+    strikes = False
+    print("interrupted, then", addition.one_more(1.0))
+"""
+
+
+def test_an_interrupt_that_strikes_while_llvm_hands_code_over_is_passed_on(tmp_path: Path) -> None:
+    kernel = "from prinfold.numerics._compiled import compiled\n@compiled\ndef one_more(x):\n    return x + 1.0\n"
+    (tmp_path / "addition.py").write_text(kernel)
+    beside = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    words = [sys.executable, "-c", INTERRUPTED.format(folder=str(tmp_path))]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=beside)
+    assert done.stdout.strip() == "interrupted, then 2.0", done.stderr

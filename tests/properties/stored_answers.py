@@ -1,7 +1,8 @@
 """Answers of every method to one table, kept in a file: other versions of Python and of libraries must agree with them.
 
 ``python -m tests.properties.stored_answers`` prints how far this interpreter's answers lie from them, which needs no
-test library; with ``--write`` it stores them anew, after a change that is meant to move them.
+test library. After a change that is meant to move them ``--write`` stores them anew, and ``--write Ribbon`` those of
+one method and no other, which may be new.
 """
 
 from __future__ import annotations
@@ -56,6 +57,23 @@ def stored() -> dict[str, Any]:
     return found
 
 
+def stored_of(name: str) -> Any:
+    """What is kept of one method."""
+    found = stored()
+    if name not in found:
+        raise LookupError(
+            f"{FILE.name} has no answers of {name}; "
+            f"python -m tests.properties.stored_answers --write {name} stores them"
+        )
+    return found[name]
+
+
+def write(found: dict[str, Any]) -> None:
+    """Store answers of some methods; those of the others stay."""
+    kept = stored() | {name: np.asarray(each).tolist() for name, each in found.items()}
+    FILE.write_text(json.dumps({name: kept[name] for name in METHODS if name in kept}) + "\n", encoding="utf-8")
+
+
 def distance(found: Any, wanted: Any) -> float:
     """Largest difference of two answers, in units of the spread of one."""
     wanted = np.asarray(wanted)
@@ -65,12 +83,12 @@ def distance(found: Any, wanted: Any) -> float:
 def main() -> None:
     """Compare, or store anew; ends with an error where a method differs by more than its ``tol``."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--write", action="store_true")
-    found = {name: answers(method) for name, method in METHODS.items()}
-    if parser.parse_args().write:
-        FILE.write_text(json.dumps({name: each[0].tolist() for name, each in found.items()}) + "\n", encoding="utf-8")
-    kept = stored()
-    apart = {name: distance(each, kept[name]) for name, (each, _) in found.items()}
+    parser.add_argument("--write", nargs="*", choices=METHODS, metavar="METHOD", help="of all, if none is named")
+    wanted = parser.parse_args().write
+    found = {name: answers(METHODS[name]) for name in wanted or METHODS}
+    if wanted is not None:
+        write({name: answer for name, (answer, _) in found.items()})
+    apart = {name: distance(each, stored_of(name)) for name, (each, _) in found.items()}
     print(f"Python {platform.python_version()}, NumPy {np.__version__}: largest difference {max(apart.values()):.2g}")
     for name, far in sorted(apart.items(), key=lambda each: -each[1]):
         print(f"{name:26} {far:8.2g}  (tol {found[name][1]:g})")

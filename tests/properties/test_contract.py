@@ -203,8 +203,8 @@ def test_feature_names_and_set_output(case: Case):
     assert isinstance(out, polars.DataFrame)
 
 
-# The others are put into pipelines by scikit-learn's checks, in which PrincipalTree has no part yet.
-@cases(few={"GTM", "UKR-line", "PolygonalCurve", "PrincipalTree"})
+# The others are put into pipelines by scikit-learn's checks.
+@cases(few={"GTM", "UKR-line", "PolygonalCurve"})
 def test_pipelines_and_grid_search(case: Case):
     X = cloud()
     pipeline = make_pipeline(StandardScaler(), case.make(max_iter=3))

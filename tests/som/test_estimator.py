@@ -22,7 +22,7 @@ from prinfold.exceptions import (
 from prinfold.latent import Hexagons, Lattice, grid
 from prinfold.loops import StopReason
 from prinfold.som.neighborhoods import GaussianNeighborhood
-from prinfold.validation import memory
+from prinfold.validation import memory_limits
 
 
 @pytest.fixture(scope="module")
@@ -381,7 +381,7 @@ def test_more_nodes_than_there_is_time_or_memory_for_are_refused_at_once(monkeyp
     X = np.random.default_rng(0).normal(size=(80, 3))
     with pytest.raises(InvalidParameterError, match=r"a map of 9000000 nodes .* at most 1048576 .* use fewer nodes"):
         SOM(nodes=3000).fit(X)
-    monkeypatch.setattr(memory, "available_memory", lambda: 1e8)
+    monkeypatch.setattr(memory_limits, "available_memory", lambda: 1e8)
     with pytest.raises(NotEnoughMemoryError, match=r"a map of 160000 nodes would take about .* use fewer nodes"):
         SOM(nodes=400).fit(X)
 

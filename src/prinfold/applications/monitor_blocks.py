@@ -50,19 +50,19 @@ def hold_out(blocks: Blocks, how: str, share: float, rng: np.random.Generator) -
         places: IntArray = np.arange(n_rows - n_held, n_rows)
     else:
         places = np.sort(rng.choice(n_rows, n_held, replace=False))
-    held, rest = (_apart if blocks.partitions is None else _apart_where_they_lie)(blocks, places, ends)
+    held, rest = (_split_blocks if blocks.partitions is None else _split_collection)(blocks, places, ends)
     named = held if blocks.names is None else NamedBlock.of(held, blocks.names)
     return SourceInParts(named, rest, n_rows - n_held)
 
 
-def _apart(blocks: Blocks, places: IntArray, ends: IntArray) -> tuple[FloatArray, Blocks]:
+def _split_blocks(blocks: Blocks, places: IntArray, ends: IntArray) -> tuple[FloatArray, Blocks]:
     """The rows at some places, and blocks of the others."""
     held = np.concatenate([part.table.copy() for part in _parts(blocks, places, inside=True)])
     return held, Blocks(_Rest(blocks, places), rows=blocks.rows)
 
 
-def _apart_where_they_lie(blocks: Blocks, places: IntArray, ends: IntArray) -> tuple[FloatArray, Blocks]:
-    """The same of a Dask collection, of which only the rows at these places come here."""
+def _split_collection(blocks: Blocks, places: IntArray, ends: IntArray) -> tuple[FloatArray, Blocks]:
+    """The rows at some places of a Dask collection, and the others, which stay where they lie."""
     assert blocks.partitions is not None
     cuts = np.searchsorted(places, ends)
     own = [places[a:b] - start for a, b, start in zip([0, *cuts], cuts, [0, *ends], strict=False)]

@@ -37,6 +37,7 @@ from prinfold.latent.occupied import has_open_corners, occupied_region
 from prinfold.loops import Listeners, Outcome, StopReason, progress_for
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
+from prinfold.validation.settings import Constraint, check_parameters
 from prinfold.validation.tables import check_latent, check_table, has_gaps
 
 
@@ -45,6 +46,8 @@ from prinfold.validation.tables import check_latent, check_table, has_gaps
 class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: a fitted one has ``latent_``, a map ``_point`` and its ``_jacobian``."""
 
+    _constraints: ClassVar[dict[str, Constraint]]
+    """What each parameter may be; every method says it for all of its own."""
     _stored: ClassVar[Kinds] = {
         "latent_": LATENT_SPACE,
         **TRAINING,
@@ -59,6 +62,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     max_iter: int
     tol: float
     verbose: int
+    """Parameters of every method, also of one that finds its surface in a single step."""
 
     _takes_blocks: ClassVar[bool] = False
     """Whether a fit reads rows block by block, and so takes all rows of a Dask collection."""
@@ -80,6 +84,10 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     @abstractmethod
     def _jacobian(self, Z: FloatArray) -> FloatArray:
         """Derivative of :meth:`_point`, float64."""
+
+    def _restore(self) -> None:
+        """Make of ``_stored`` what a file does not hold, and refuse parts that do not fit; ``load`` calls it."""
+        check_parameters(self, self._constraints)
 
     # ------------------------------------------------------------------------------- between spaces
 

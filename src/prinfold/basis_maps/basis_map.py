@@ -1,8 +1,8 @@
 """Maps from latent space to data space, linear in their weights: y(z) = φ(z) W.
 
-A map has five verbs: ``point`` and ``jacobian`` anywhere in latent space, ``solve`` for the weights that
-fit weighted targets at the nodes, ``regress`` for the weights that fit targets anywhere, and ``roughness``,
-the squared norm that a penalty multiplies.
+A map has six verbs: ``nodes`` gives its points at the nodes, ``point`` and ``jacobian`` points and slopes anywhere in
+latent space, ``solve`` the weights that fit weighted targets at the nodes, ``regress`` those that fit targets anywhere,
+and ``roughness`` the squared norm that a penalty multiplies.
 """
 
 from __future__ import annotations

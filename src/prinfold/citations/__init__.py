@@ -35,7 +35,7 @@ class Reference:
         where += f", {said['pages'].replace('--', '–')}" if "pages" in said else ""
         year = f" ({said['year']})" if "year" in said else ""
         note = f" {said['note']}." if "note" in said else ""
-        return f"{_people(said['author'])}{year}. {said['title']}.{f' {where}.' if where else ''}{note}"
+        return f"{_author_names(said['author'])}{year}. {said['title']}.{f' {where}.' if where else ''}{note}"
 
     @property
     def bibtex(self) -> str:
@@ -124,7 +124,7 @@ def _keys(part: Any) -> Iterator[str]:
             yield from SETTINGS.get((name, said), ())
 
 
-def _people(authors: str) -> str:
+def _author_names(authors: str) -> str:
     """Authors as they are read: I. Family and O. Other, for ``"Family, I. and Other, O."``."""
     named = [" ".join(reversed(each.strip("{}").split(", "))) for each in authors.split(" and ")]
     return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"

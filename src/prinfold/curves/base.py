@@ -211,10 +211,6 @@ class CurveManifold(TrajectoryVerbs, PrincipalManifold):
         mesh = self.curve_.mesh(resolution)
         return mesh._replace(vertices=mesh.vertices + self.offset_)
 
-    def _restore(self) -> None:
-        """Refuse parts of a file that do not fit together."""
-        check_parameters(self, self._constraints)
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "curve_")
 

@@ -24,6 +24,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 RUN = 32
 """Weights that are compared together; few runs hold one that matters."""
 
+_NOT_HANDED_OVER = "no compiled object yet"
+"""What numba says where compiled code was not handed over to it."""
+
 _LANES = 16
 """Weights side by side of which the largest are kept."""
 
@@ -42,6 +45,11 @@ def compiled(function: F) -> F:
             return kept(*given)
         except OSError:  # a folder that is full or gone by now, which shows before anything is computed
             return plain(*given)
+        except RuntimeError as error:
+            # LLVM hands compiled code over by a callback, in which Python prints an interrupt and goes on without it.
+            if _NOT_HANDED_OVER in str(error):
+                raise KeyboardInterrupt from error
+            raise
 
     return cast(F, call)
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from prinfold._typing import IntArray
 
-_POINTS = 72.0
-"""To the inch."""
+_POINTS_PER_INCH = 72.0
+"""Units of a font size in an inch."""
 
 _SIZE = 7.5
 """Points of the numbers on nodes; a digit takes about two thirds of that."""
@@ -88,7 +88,8 @@ def _draw_counts(on: Any, counts: IntArray, place: Any) -> None:
     """Numbers on the nodes, or dots, on a line bars, where there is no room for them."""
     some = np.flatnonzero(counts)
     low, high = on.get_xlim()
-    room = _POINTS * on.figure.get_figwidth() * on.get_position().width / (high - low)  # from one node to the next
+    # From one node to the next.
+    room = _POINTS_PER_INCH * on.figure.get_figwidth() * on.get_position().width / (high - low)
     if room > len(f"{counts.max(initial=0)}") * 0.7 * _SIZE + 1:
         for k in some.tolist():
             on.text(*place[k], f"{counts[k]}", ha="center", va="center", size=_SIZE, color=style.INK, zorder=3)

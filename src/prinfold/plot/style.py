@@ -43,7 +43,7 @@ PALETTE = (
 MARKERS = ("o", "s", "^", "D", "v", "<", ">", "p", "h")
 """As many as do not divide the palette evenly, so that colour and shape together stay distinct for long."""
 
-_LARGE = 1e5
+_LARGE_COORDINATE = 1e5
 """Coordinates from which on numbers at the ticks would run into each other, or be given a common factor."""
 
 _LAYOUT_PASSES = 2
@@ -139,7 +139,7 @@ def plain_log(axis: Any) -> None:
 def whole_numbers(ax: Any) -> None:
     """Axes of large coordinates, such as metres on a map, with a few whole numbers in place of a common factor."""
     for axis in (ax.xaxis, ax.yaxis):
-        if _LARGE <= np.abs(axis.get_view_interval()).max() < 1e3 * _LARGE:
+        if _LARGE_COORDINATE <= np.abs(axis.get_view_interval()).max() < 1e3 * _LARGE_COORDINATE:
             axis.set_major_locator(MaxNLocator(4))
             axis.set_major_formatter("{x:.0f}")
 

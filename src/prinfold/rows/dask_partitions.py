@@ -33,7 +33,7 @@ class LabelledPiece(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the table."""
+        """Rows and columns of the table."""
         return tuple(self.table.shape)
 
 

@@ -45,7 +45,7 @@ class SentPortions:
         for rows in sent_ahead(self.device, portions):
             yield rows
             if self.keeps:
-                left.append(_left_there(rows))
+                left.append(_without_table_here(rows))
         self.kept = left if self.keeps else None
 
 
@@ -82,8 +82,8 @@ class _TableThere:
         raise _NotHereError
 
 
-def _left_there(rows: Rows) -> Rows:
-    """The same rows without what is here of them."""
+def _without_table_here(rows: Rows) -> Rows:
+    """Rows whose table lies on a device alone: the copy in this memory is let go."""
     there, device = placed(rows), rows.device
     table: Any = _TableThere(rows.table.shape, rows.table.dtype)
     found = Rows(table, rows.offset, None, rows.block_rows, device=device)

@@ -174,13 +174,13 @@ class PortionWins:
     @blas_on_one_thread()
     def __call__(self, rows: Rows) -> _WonRows:
         if rows.device is not None and not rows.gaps and rows.n_rows * len(self.codebook) >= _WORTH_SENDING:
-            return _won_there(placed(rows), self.codebook)
+            return _sums_on_device(placed(rows), self.codebook)
         sizes = [(part.stop - part.start) * len(self.codebook) for part in rows.slices]
         return sum_through(lambda: _Assignment(rows, self.codebook), rows.slices, sizes)
 
 
-def _won_there(there: PlacedRows, codebook: FloatArray) -> _WonRows:
-    """The same on the device of the rows."""
+def _sums_on_device(there: PlacedRows, codebook: FloatArray) -> _WonRows:
+    """Sums of rows that lie on a device, computed there."""
     device = there.device
     nodes = NodeLoading(device.put(codebook.T), device.put(-0.5 * np.square(codebook).sum(axis=1)))
     with device.memory_named():

@@ -30,7 +30,7 @@ from prinfold.numerics.distances import squared_distances
 
 _BLOCK_ROWS = 4096
 
-_STAY = 1e-10
+_STAY_SHARE = 1e-10
 """Pull of a centre towards where it is, as a share of the mean pull of rows and neighbours."""
 
 _START_MOVES = 5
@@ -154,7 +154,7 @@ def laplacian(edges: IntArray, n: int) -> FloatArray:
 
 def _solve(matrix: FloatArray, sums: FloatArray, centers: FloatArray) -> FloatArray:
     """Centres that make the bound smallest; a little is added to it, so that those that nothing pulls at stay."""
-    stay = _STAY * float(np.trace(matrix)) / len(matrix)
+    stay = _STAY_SHARE * float(np.trace(matrix)) / len(matrix)
     return np.asarray(cho_solve(cho_factor(matrix + stay * np.eye(len(matrix))), sums + stay * centers))
 
 

@@ -14,7 +14,7 @@ from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.refusals import column_labels, column_names
 
 _BLOCK_NUMBERS = 2**20
-"""Numbers that are looked at at once."""
+"""Numbers of a table that are summed together, at most: a block."""
 
 
 def warn_about_table(estimator: Any, X: Any, weight: Any) -> None:

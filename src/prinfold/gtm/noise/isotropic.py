@@ -47,7 +47,7 @@ _PAIRED_NUMBERS = 2**18
 
 
 _NO_WEIGHTS = np.empty(0)
-"""Of rows that all count once."""
+"""Stands for the weights of rows where every row counts once."""
 
 
 class IsotropicNodes(NamedTuple):

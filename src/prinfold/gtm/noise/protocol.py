@@ -1,11 +1,12 @@
 """Noise models of the GTM family: how data scatter about the surface.
 
-A noise is four objects, and a verb belongs to the one that has what it needs:
+A noise is five objects, and a verb belongs to the one that has what it needs:
 
 - the **noise** has what depends on its kind alone: parameters to begin with, how rows are loaded, the M-step;
 - its **parameters** what depends on their values: their cost, a longer step, what of them is stored;
 - the **nodes** what one pass over the rows needs: ``log_density`` gives log p(t | node) of a block;
-- the **sums** what a block adds: ``add`` a block, and ``statistics`` for the M-step.
+- the **sums** what a block adds: ``add`` a block, and ``statistics`` for the M-step;
+- the **statistics** what the M-step needs of all rows: they add up over blocks, and ``scale``.
 
 What some kinds can do and others cannot is a field of :class:`Capabilities`, which holds an implementation or None.
 A new noise is a new class: nothing else changes.
@@ -48,14 +49,15 @@ NO_FLOOR = 1e-290
 """A smallest variance that no variance comes down to."""
 
 _EDGE = 1.0 - 1e-12
-"""Share of the largest precision from which one is taken for it, whatever rounding did."""
+"""A precision from this share of its ceiling on counts as at the ceiling: rounding may have left it a little below."""
 
 
 class Posterior(NamedTuple):
     """Posterior weights and log-likelihoods of a block of rows.
 
     ``relative`` (n, K) are weights up to a factor of each row's own, ``total`` (n,) their sums, and
-    ``log_likelihood`` (n,) is log p(t). ``layers`` holds what else the noise computed on the way, if anything.
+    ``log_likelihood`` (n,) is log p(t). ``layers`` is ``work[1:]`` as ``log_density`` of the nodes left it,
+    (``n_layers`` − 1, n, K): what its sums need again of what was computed on the way, such as scales of heavy tails.
     """
 
     relative: FloatArray
@@ -64,7 +66,7 @@ class Posterior(NamedTuple):
     layers: FloatArray | None = None
 
 
-# --------------------------------------------------------------------------------------------- the four objects
+# --------------------------------------------------------------------------------------------- the five objects
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,11 @@ class GroupPlaces(Protocol[B_contra]):
 
 @dataclass(frozen=True)
 class CompiledPlaces(Generic[B, N]):
-    """The places of groups for nodes, and what these need of the points of cells, as many to a cell."""
+    """Places of groups of rows among nodes, computed by compiled code.
+
+    ``of(nodes)`` makes what computes them. ``points(nodes, per_cell)`` is what that needs to know of points inside the
+    cells of the lattice, ``per_cell`` to a cell.
+    """
 
     of: Callable[[N], GroupPlaces[B]]
     points: Callable[[N, int], FloatArray]

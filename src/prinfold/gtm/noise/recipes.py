@@ -1,7 +1,7 @@
 """Recipes for the noise of a GTM, by name or as objects with settings.
 
-A recipe has one verb: ``make`` turns how far the columns spread into the noise of a model. ``NOISES`` names those that
-need no settings.
+A recipe has one verb, ``make``, which turns how far the columns spread into the noise of a model. It may say in
+``needs`` what the noise asks of the rest of a fit. ``NOISES`` names those that need no settings.
 """
 
 from __future__ import annotations
