@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import prinfold
 from prinfold import GTM, datasets
-from prinfold.exceptions import NotStorableError
+from prinfold.exceptions import InvalidDataError, NotStorableError
 from prinfold.files import storable
 from prinfold.gtm.noise.protocol import Capabilities, Parameters, RowStatistics
 
@@ -161,3 +161,14 @@ def test_what_no_file_can_hold_is_said_by_its_place_with_the_way_out(noise, plac
     model = GTM(1, noise=noise, **SETTINGS).fit(X)
     with pytest.raises(NotStorableError, match=rf"GTM\.{place} is an object of type .*; mark its class @storable"):
         prinfold.save(model, tmp_path / "model.prinfold")
+
+
+@pytest.mark.parametrize("verb", ["fit", "partial_fit", "transform", "score_samples"])
+def test_a_noise_without_gaps_is_refused_by_name(verb: str) -> None:
+    model = GTM(1, noise=Kept(), **SETTINGS)
+    if verb != "fit":
+        model.fit(X)
+    gaps = X.copy()
+    gaps[3, 1] = np.nan
+    with pytest.raises(InvalidDataError, match="round noise takes no missing cells"):
+        getattr(model, verb)(gaps)
