@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import prinfold
 from prinfold import GTM, datasets
-from prinfold.exceptions import InvalidDataError, NotStorableError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, NotStorableError
 from prinfold.files import storable
 from prinfold.gtm.noise.protocol import Capabilities, Parameters, RowStatistics
 
@@ -172,3 +172,8 @@ def test_a_noise_without_gaps_is_refused_by_name(verb: str) -> None:
     gaps[3, 1] = np.nan
     with pytest.raises(InvalidDataError, match="round noise takes no missing cells"):
         getattr(model, verb)(gaps)
+
+
+def test_a_class_in_place_of_a_noise_is_refused() -> None:
+    with pytest.raises(InvalidParameterError, match=r"noise.*an object, not its class"):
+        GTM(1, noise=Kept, **SETTINGS).fit(X)
