@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from prinfold.base.principal_manifold import PrincipalManifold
 from tests.house import PACKAGE, syntax_trees
 
 MOST_VERBS = 8
@@ -305,3 +306,12 @@ def test_verbs_are_counted_with_those_that_are_inherited(tmp_path: Path, folder:
 def test_abstract_methods_are_verbs_too(tmp_path: Path) -> None:
     more = "".join(f"    @abstractmethod\n    def verb_{i}(self): ...\n" for i in range(9))
     assert build(tmp_path, other=f"class Ox(ABC):\n{more}    def walk(self): ...\n").crowded() == {"Ox": 9}
+
+
+def test_what_warnings_read_of_a_method_is_declared_by_the_base() -> None:
+    tree = syntax_trees(PACKAGE)["validation/table_warnings.py"]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr"]
+    read = {call.args[1].value for call in calls if isinstance(call.args[1], ast.Constant)}
+    own = {name for name in read if str(name).startswith("_") and not str(name).startswith("__")}
+    assert own == {"_follows_far_rows", "_scales_columns"}
+    assert own <= vars(PrincipalManifold).keys()
