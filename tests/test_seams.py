@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from prinfold.base.principal_manifold import PrincipalManifold
 from tests.house import PACKAGE, syntax_trees
 
 MOST_VERBS = 8
@@ -138,7 +139,17 @@ class House:
         variants = self.variants
         asked = [(file, node) for file, call in self._calls({"isinstance"}) for node in ast.walk(call.args[1])]
         asked += [(file, node) for file, compared in self._compared_with(_is_type) for node in ast.walk(compared)]
-        names = ((file, ast.unparse(node)) for file, node in asked if isinstance(node, ast.Name | ast.Attribute))
+        asked += [(file, node.cls) for file, node in self._nodes(ast.MatchClass)]
+        constants = {file: _tuples(tree) for file, tree in self.trees.items()}
+        asked += [
+            (file, part)
+            for file, node in asked
+            if isinstance(node, ast.Name) and node.id in constants[file]
+            for part in ast.walk(constants[file][node.id])
+        ]
+        # The last part of a dotted name, whatever the module is called here.
+        named = [(file, node) for file, node in asked if isinstance(node, ast.Name | ast.Attribute)]
+        names = ((file, ast.unparse(node).split(".")[-1]) for file, node in named)
         found = {(file, name) for file, name in names if name in variants}
         words = (
             (file, node) for file, compared in self._compared_with(_is_name_of_type) for node in ast.walk(compared)
@@ -154,11 +165,23 @@ class House:
                 if any(asked(side) for side in sides):
                     yield from ((file, side) for side in sides if not asked(side))
 
+    def _nodes(self, kind: type[ast.MatchClass]) -> Iterator[tuple[str, ast.MatchClass]]:
+        for file, tree in self.trees.items():
+            yield from ((file, node) for node in ast.walk(tree) if isinstance(node, kind))
+
     def _calls(self, names: set[str]) -> Iterator[tuple[str, ast.Call]]:
         for file, tree in self.trees.items():
             calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
             found = [call for call in calls if call.func.id in names and len(call.args) > 1]
             yield from ((file, call) for call in found)
+
+
+def _tuples(tree: ast.Module) -> dict[str, ast.expr]:
+    """Tuples and unions of classes that a file gives a name."""
+    found = (node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None)
+    held = [(node.targets if isinstance(node, ast.Assign) else [node.target], node.value) for node in found]
+    kept = ((names, value) for names, value in held if isinstance(value, ast.Tuple | ast.BinOp) and value is not None)
+    return {ast.unparse(name): value for names, value in kept for name in names}
 
 
 def _names_in_types(node: ast.stmt) -> set[str]:
@@ -250,6 +273,9 @@ def test_a_made_up_house(tmp_path: Path) -> None:
         ("isinstance(animal, Cow)", ("other/module.py", "Cow")),
         ("isinstance(animal, str | Cow)", ("other/module.py", "Cow")),
         ("isinstance(animal, (str, Cow))", ("other/module.py", "Cow")),
+        ("isinstance(animal, kinds.Cow)", ("other/module.py", "Cow")),
+        ("ALL = (str, kinds.Cow)\nisinstance(animal, ALL)", ("other/module.py", "Cow")),
+        ("match animal:\n    case kinds.Cow():\n        pass", ("other/module.py", "Cow")),
         ("type(animal) is Cow", ("other/module.py", "Cow")),
         ("Cow is not type(animal)", ("other/module.py", "Cow")),
         ("type(animal) in {str, Cow}", ("other/module.py", "Cow")),
@@ -280,3 +306,12 @@ def test_verbs_are_counted_with_those_that_are_inherited(tmp_path: Path, folder:
 def test_abstract_methods_are_verbs_too(tmp_path: Path) -> None:
     more = "".join(f"    @abstractmethod\n    def verb_{i}(self): ...\n" for i in range(9))
     assert build(tmp_path, other=f"class Ox(ABC):\n{more}    def walk(self): ...\n").crowded() == {"Ox": 9}
+
+
+def test_what_warnings_read_of_a_method_is_declared_by_the_base() -> None:
+    tree = syntax_trees(PACKAGE)["validation/table_warnings.py"]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr"]
+    read = {call.args[1].value for call in calls if isinstance(call.args[1], ast.Constant)}
+    own = {name for name in read if str(name).startswith("_") and not str(name).startswith("__")}
+    assert own == {"_follows_far_rows", "_scales_columns"}
+    assert own <= vars(PrincipalManifold).keys()

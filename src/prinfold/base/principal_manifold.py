@@ -56,6 +56,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     _accept_missing: ClassVar[bool] = False
     _follows_far_rows: ClassVar[bool] = False
     """Whether a row far from all others is given a part of the map."""
+    _scales_columns: ClassVar[bool] = False
+    """Whether columns are scaled in the fit, so that their units do not matter."""
     _dimension: ClassVar[int | None] = None
     """Dimension of the surface where the method has but one, such as 1 for curves; None where ``n_components`` says."""
     latent_: LatentSpace

@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -278,9 +278,16 @@ def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
         )
     what = "a function" if callable(value) else f"an object of type {name}"
     raise NotStorableError(
-        f"{where} is {what}, which a file of numbers and JSON cannot hold; "
-        "set that parameter to a plain value before saving, or use pickle"
+        f"{where} is {what}, which a file of numbers and JSON cannot hold; {_way_out(value, where)}, or use pickle"
     )
+
+
+def _way_out(value: Any, where: str) -> str:
+    """Advice on a value that no file can hold: classes of data may be registered, and parameters be set."""
+    ways = ["mark its class @storable (of prinfold.files)"] if is_dataclass(value) else []
+    fitted = any(_is_fitted_name(each.partition("[")[0]) for each in where.split("."))
+    ways += [] if fitted else ["set that parameter to a plain value before saving"]
+    return ", or ".join(ways) or "fit with other settings"
 
 
 _TABLE_ATTRIBUTES: Kinds = {"n_features_in_": integer(1), "feature_names_in_": texts("n_features_in_")}

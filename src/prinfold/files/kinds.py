@@ -200,6 +200,11 @@ def part(*names: str, **sizes_of: Size) -> Kind:
     return Kind(lambda value, sizes: type(value).__name__ in names and agrees(value, sizes), words)
 
 
+def kind_of(base: type, words: str) -> Kind:
+    """An object of any class that extends ``base``, those of users among them, which the owner looks into."""
+    return Kind(lambda value, _: isinstance(value, base), lambda _: words)
+
+
 positive = real(0, above=True)
 number = Constraint(lambda v: _is_real(v) and -np.inf < v < np.inf, "a finite number")
 any_float = Constraint(lambda v: _is_real(v) and not np.isnan(v), "a number, which may be infinite")

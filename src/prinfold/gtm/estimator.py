@@ -142,7 +142,10 @@ class GTM(LatentGridModel):
 
     _constraints: ClassVar[dict[str, Constraint]] = LatentGridModel._constraints | {
         "prior_precision": nothing | real(0) | one_of(("evidence",)),
-        "noise": one_of(NOISES) | Constraint(lambda v: hasattr(v, "make"), "a noise model"),
+        "noise": one_of(NOISES)
+        | Constraint(
+            lambda v: hasattr(v, "make") and not isinstance(v, type), "a noise model (an object, not its class)"
+        ),
         "trainer": one_of(TRAINERS) | Constraint(lambda v: hasattr(v, "training"), "a trainer"),
         "device": device_name,
     }

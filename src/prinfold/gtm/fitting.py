@@ -20,7 +20,7 @@ from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError
 from prinfold.gtm.gaussian_process_training import with_process
 from prinfold.gtm.lattice_refinement import finer_space
 from prinfold.gtm.model import FittedState, GTMModel
-from prinfold.gtm.noise.protocol import Parameters, node_masses
+from prinfold.gtm.noise.protocol import Parameters, node_masses, noise_for_gaps
 from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.gtm.recipe import FittedMap, Loop, MakeNoise, Recipe, Run, TrainingJob
@@ -261,7 +261,7 @@ def model_of_spread(recipe: Recipe, surface: BasisMap, spread: ColumnSpread) -> 
 
 def model_for_gaps(rows: Rows, model: GTMModel) -> GTMModel:
     """The model with a noise that takes gaps, where the rows have them or errors of their own; itself otherwise."""
-    return replace(model, noise=model.noise.with_gaps()) if rows.gaps or rows.errors is not None else model
+    return replace(model, noise=noise_for_gaps(model.noise)) if rows.gaps or rows.errors is not None else model
 
 
 # ------------------------------------------------------------------------------------------------------ the fit

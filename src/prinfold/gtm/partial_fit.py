@@ -21,7 +21,7 @@ from prinfold.gtm import fitting
 from prinfold.gtm import model as gtm
 from prinfold.gtm.evidence_training import with_found_prior
 from prinfold.gtm.fitting import GivenRows
-from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.protocol import Parameters, noise_for_gaps
 from prinfold.gtm.recipe import TrainingJob
 from prinfold.gtm.trainers.online import Online, OnlineStream, after_blocks, in_blocks
 from prinfold.gtm.trainers.stream_memory import Memory, make_memory, with_gaps
@@ -111,7 +111,7 @@ def _continue_stream(estimator: Any, given: GivenRows, clock: float) -> None:
     found = with_found_prior(estimator._model, parameters, estimator.history_)
     model, statistics = gtm.GTMModel(found.surface, found.noise, found.penalty), memory.statistics
     if memory.gaps or rows.gaps or rows.errors is not None:
-        model, statistics = replace(model, noise=model.noise.with_gaps()), with_gaps(statistics)
+        model, statistics = replace(model, noise=noise_for_gaps(model.noise)), with_gaps(statistics)
     job, online = TrainingJob(model, rows, estimator.basis_), online_rule(estimator.trainer)
     after, score = after_blocks(
         model, in_blocks(rows, online.unit), OnlineStream(parameters, statistics, memory.seen), online
@@ -151,7 +151,7 @@ def restore_memory(model: gtm.GTMModel, memory: Memory, parameters: Parameters) 
     if memory.freedom > 0:
         penalty: Any = model.penalty  # the prior of a process, which alone has a freedom
         model = replace(model, penalty=replace(penalty, freedom=memory.freedom))
-    takes_gaps = replace(model, noise=model.noise.with_gaps()) if memory.gaps else model
+    takes_gaps = replace(model, noise=noise_for_gaps(model.noise)) if memory.gaps else model
     require_parts({"a memory_ with statistics of its own noise": memory.fits(takes_gaps, parameters)})
     return model
 

@@ -294,16 +294,20 @@ class PPS(LatentGridModel):
 
     def _fit_oriented(self, recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
         """Fit from a fitted GTM, which is this model at a clamping of 1; as published from the start itself."""
-        if not isinstance(job.model, pps.PPSModel):
+        if self._is_round(job.rows.n_columns, job.model.surface.latent.dimension):
             return fit_map(recipe, job, run)
         if self.clamping in PER_NODE:
             recipe = replace(recipe, most_doublings=0)
-        return fit_map(recipe, job, run) if job.model.steps.published else fit_from_gtm(recipe, job, run)
+        return fit_map(recipe, job, run) if pps.PPS_STEPS[self.trainer].published else fit_from_gtm(recipe, job, run)
+
+    def _is_round(self, n_columns: int, dimension: int) -> bool:
+        """Whether the noise is that of the GTM, bit for bit."""
+        return n_columns <= dimension or (self.clamping == 1 and self.amplification is None)
 
     def _make_noise(self, surface: BasisMap, spread: ColumnSpread) -> AnyNoise:
         dimension, n_columns = surface.latent.dimension, spread.n_columns
-        if n_columns <= dimension or (self.clamping == 1 and self.amplification is None):
-            return IsotropicNoise(spread.floor)  # round: the GTM, bit for bit
+        if self._is_round(n_columns, dimension):
+            return IsotropicNoise(spread.floor)
         return OrientedNoise(spread.floor, self._shape(n_columns, dimension), dimension)
 
     def _make_model(self, surface: BasisMap, noise: AnyNoise, penalty: Penalty) -> gtm.GTMModel:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.exceptions import Advice, InvalidParameterError, Message
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, number, numbers
 from prinfold.gtm.node_bounds import Balls
@@ -160,8 +160,8 @@ class Noise(Protocol[P, B, N, S]):
     def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> Parameters:
         """Parameters of what ``to_arrays`` gave; a ValueError where it does not fit."""
 
-    def with_gaps(self) -> AnyNoise:
-        """A noise of the same parameters that takes rows with missing cells and with errors of their own."""
+    def with_gaps(self) -> AnyNoise | None:
+        """A noise of the same parameters that takes rows with missing cells and errors of their own, or None."""
 
     def load(self, block: FloatArray, errors: FloatArray | None = None) -> B:
         """The block as nodes and sums use it; ``len()`` is its number of rows."""
@@ -456,6 +456,16 @@ def largest_weight(weight: FloatArray) -> float:
 def in_words(noise: AnyNoise) -> str:
     """The name of a noise in the words of users."""
     return noise.capabilities.words or type(noise).__name__
+
+
+def noise_for_gaps(noise: AnyNoise) -> AnyNoise:
+    """The noise that takes missing cells and errors; where there is none, a refusal by its name."""
+    found = noise.with_gaps()
+    if found is None:
+        words = f"{in_words(noise)} takes no missing cells, and no errors of cells or rows"
+        advice = Advice("noise", "isotropic", "fill the cells in and leave errors out, or use {}, or a noise that can")
+        raise InvalidDataError(Message(words, advice))
+    return found
 
 
 def require(capability: C | None, noise: AnyNoise, task: str) -> C:

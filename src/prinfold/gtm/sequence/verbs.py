@@ -14,6 +14,7 @@ from prinfold.devices import Device
 from prinfold.exceptions import InvalidParameterError, NotAvailableError
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
+from prinfold.gtm.noise.protocol import noise_for_gaps
 from prinfold.gtm.sequence import model as gtm_sequence
 from prinfold.gtm.sequence.model import SequenceModel, SequenceRows, in_sequences
 from prinfold.gtm.sequence.sequence_blocks import mean_over_sequences
@@ -335,7 +336,7 @@ class SequenceVerbs(GTM):
             Standard deviations about them, noise and what is not known of the walk together. Only with ``return_std``.
         """
         rows, _ = self._ordered_rows(arrange(X, lengths, groups), errors)
-        model = replace(self._sequence_model, noise=self._model.noise.with_gaps())
+        model = replace(self._sequence_model, noise=noise_for_gaps(self._model.noise))
         mean, variance = gtm_sequence.forecast(model, rows, self._parameters(), n_steps)
         found = (mean + self.offset_).astype(rows.table.dtype, copy=False)
         return (found, np.sqrt(variance).astype(rows.table.dtype, copy=False)) if return_std else found

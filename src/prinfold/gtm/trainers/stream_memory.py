@@ -9,10 +9,10 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.files import storable
-from prinfold.files.kinds import Kinds, numbers, part, positive
+from prinfold.files.kinds import Kinds, kind_of, numbers, positive
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.per_cell import CellStatistics
-from prinfold.gtm.noise.protocol import AnyStatistics, Parameters, Statistics
+from prinfold.gtm.noise.protocol import AnyStatistics, Parameters, RowStatistics, Statistics
 from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.validation.settings import flag, real
 
@@ -27,9 +27,7 @@ class Memory:
     """
 
     _kinds: ClassVar[Kinds] = {
-        "statistics": part(
-            "Statistics", "CellStatistics", "StudentStatistics", "VaryingStatistics", "FactorStatistics"
-        ),
+        "statistics": kind_of(RowStatistics, "statistics of a noise, which extend RowStatistics"),
         "seen": real(0),
         "floor": positive,
         "floors": numbers("D", above=0),
