@@ -27,15 +27,15 @@ class Tangents(NamedTuple):
 
 def tangents(surface: BasisMap, weights: FloatArray) -> Tangents:
     """Tangents of the surface at its nodes, with a rank test."""
-    jacobian = surface.node_jacobian(weights)
-    # By the eigenvectors V of JᵀJ, in a third of the time: J V has columns s E, which are taken from J itself.
-    right = np.linalg.eigh(np.swapaxes(jacobian, 1, 2) @ jacobian)[1][:, :, ::-1]
-    left = jacobian @ right
-    size = np.sqrt(np.einsum("kdq,kdq->kq", left, left))
+    left, size, right = np.linalg.svd(surface.node_jacobian(weights), full_matrices=False)
+    n_missing = right.shape[1] - size.shape[1]  # more tangents than columns
+    if n_missing:
+        left = np.pad(left, ((0, 0), (0, 0), (0, n_missing)))
+        size = np.pad(size, ((0, 0), (0, n_missing)))
     real = size > _SMALLEST_TANGENT * size.max(initial=np.finfo(float).tiny)
     inverse = np.where(real, 1.0 / np.where(real, size, 1.0), 0.0)
-    frame = np.ascontiguousarray(np.moveaxis(left * inverse[:, None, :], 2, 0))
-    return Tangents(frame, real.sum(axis=1).astype(float), inverse[:, :, None] * np.swapaxes(right, 1, 2))
+    frame = np.ascontiguousarray(np.moveaxis(left * real[:, None, :], 2, 0))
+    return Tangents(frame, real.sum(axis=1).astype(float), inverse[:, :, None] * right)
 
 
 def along(frame: FloatArray, vectors: FloatArray) -> FloatArray:
