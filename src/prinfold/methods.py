@@ -70,7 +70,7 @@ def method_of(kind: type) -> Method | None:
 
 
 def shape_word(kind: type, dimension: int) -> str:
-    """What to call that which an estimator of this class has fitted: a tree, a ridge, a curve or a surface."""
+    """The word for what an estimator of this class has fitted: a tree, a ridge, a curve or a surface."""
     method = method_of(kind)
     word = "surface" if method is None else method.shape
     return "curve" if word == "surface" and dimension == 1 else word

@@ -102,16 +102,15 @@ def _compare(options: argparse.Namespace) -> int:
     _write(found, options, console)
     own = _best_of_ours(found)
     model = None if options.out is None else _own_model(found, own, X, console)
-    if model is not None:
+    if model is None:
+        console.say(_next_step(found, own, scaling, options, gaps=bool(cells.incomplete.any())))
+    else:
         from prinfold import save
 
         save(with_names(model, step, cells), options.out)
         console.say(f"Model written to {options.out}")
-    if model is not None:
         names = name_columns(table, [*chosen.names, *label_of(table, options)])
         console.say(next_steps(options.out, options, options.label, names[:1], USES))
-    else:
-        console.say(_next_step(found, own, scaling, options, gaps=bool(cells.incomplete.any())))
     console.result |= _result(found, scaling, options) | {"rows": len(index), "columns": list(chosen.names)}
     console.result |= {"seconds": seconds}
     console.close()

@@ -79,7 +79,7 @@ class StoredSurface:
 
     @property
     def word(self) -> str:
-        """What to call it: a surface, a curve, a ridge or a tree."""
+        """The word for it: a surface, a curve, a ridge or a tree."""
         return self.fitted.word
 
     @property
@@ -216,7 +216,7 @@ def _own_columns(surface: StoredSurface, table: FileTable) -> list[str]:
 
 
 def _array_hint(name: str, path: Path) -> str:
-    """What to say where a column such as ``X_pca 1`` is one of an array of cells that was not asked for."""
+    """Advice where a column such as ``X_pca 1`` is one of an array of cells that was not asked for."""
     array, _, number = name.rpartition(" ")
     if path.suffix.lower() != ".h5ad" or not array or not number.isdecimal():
         return ""

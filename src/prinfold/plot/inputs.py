@@ -65,7 +65,7 @@ class FittedSurface:
 
     @property
     def word(self) -> str:
-        """What to call what was fitted: a surface, a curve, a ridge or a tree."""
+        """The word for what was fitted: a surface, a curve, a ridge or a tree."""
         return shape_word(type(self.model), self.latent.dimension)
 
     @property

@@ -76,7 +76,7 @@ class Study:
 
     @property
     def flat_word(self) -> str:
-        """What is flat and of the same dimension, in words."""
+        """The flat of the same dimension, in words."""
         return {1: "a straight line", 2: "a plane"}.get(self.fitted.latent.dimension, "a flat surface")
 
     @property

@@ -1,4 +1,4 @@
-"""What stands above the first row of a text file: lines of a title, names of columns, and units below the names.
+"""The lines above the first row of a text file: lines of a title, names of columns, and units below the names.
 
 Instruments write their own name, a date and a blank line first, and units under the names. Each such line has fewer
 cells than a row, or a word where every row has a number.

@@ -1,4 +1,4 @@
-"""What each column of a table holds, in a few numbers, which are found some rows at a time."""
+"""Summaries of the columns of a table: a few numbers each, found some rows at a time."""
 
 from __future__ import annotations
 

@@ -240,7 +240,10 @@ class IsotropicSums:
         self.total += float(ones.sum())
 
     def statistics(self) -> Statistics:
-        """What was added up; compiled sums are handed over as they are, so that nothing is to be added afterwards."""
+        """The statistics of the rows that were added.
+
+        Compiled sums are handed over as they are, so that nothing is to be added afterwards.
+        """
         own = self.square, self.log_likelihood, self.total
         if self.products is None:
             _, moment, mass = self._swept_nodes()
