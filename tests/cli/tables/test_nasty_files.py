@@ -57,6 +57,11 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
         {"x": [1, NAN, NAN, 4, NAN], "y": [NAN, 2, 3, NAN, NAN]},
     ),
     "decimal commas and words for nothing": ("a.csv", b"x;y\n1,5;2\nn.a.;3\n2,5;.\n", {"x": [1.5, NAN, 2.5]}),
+    "German words for nothing": (
+        "a.csv",
+        "x;y\n1,5;n.v.\n#NV;2\nk.A.;3,5\n4;#WERT!\n".encode("cp1252"),
+        {"x": [1.5, NAN, NAN, 4], "y": [NAN, 2, 3.5, NAN]},
+    ),
     "percents": ("a.csv", b"x,share\n1,12%\n2,3.5 %\n", {"share": [12, 3.5]}),
     "minus signs of typesetters": ("a.csv", "x,y\n−1.5,2\n3,−4\n".encode(), {"x": [-1.5, 3], "y": [2, -4]}),
     "thousands": ("a.csv", b'x,y\n1,"1,234,567"\n2,"2,000,000"\n', {"y": [1234567, 2000000]}),

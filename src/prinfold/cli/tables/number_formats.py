@@ -19,6 +19,8 @@ from prinfold._typing import FloatArray
 MISSING = frozenset(
     {"", "na", "n/a", "n.a.", "n.a", "nan", "null", "none", "nil", "nd", "n.d.", "missing", "<na>", "?", ".", "*"}
     | {"-", "--", "---", "–", "—", "#n/a", "#na", "#null!", "#div/0!", "#value!", "#ref!", "#num!", "#name?"}
+    # German words, and spreadsheets set to German, French, Italian, Spanish and Portuguese.
+    | {"k.a.", "k. a.", "n.v.", "n. v.", "#nv", "#wert!", "#bezug!", "#zahl!", "#n/d", "#nd", "#valeur!", "#nombre!"}
 )
 """Cells that stand for nothing, in small letters."""
 
