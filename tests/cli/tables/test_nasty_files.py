@@ -57,6 +57,12 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
         {"x": [1, NAN, NAN, 4, NAN], "y": [NAN, 2, 3, NAN, NAN]},
     ),
     "decimal commas and words for nothing": ("a.csv", b"x;y\n1,5;2\nn.a.;3\n2,5;.\n", {"x": [1.5, NAN, 2.5]}),
+    "a title with separators": (
+        "a.csv",
+        b"Protokoll;;;\nAnlage;7;;\n;;;\nt;x;y;z\n1;20,5;1,01;3\n2;21,5;1,02;4\n3;22,5;1,04;4\n",
+        {"t": [1, 2, 3], "x": [20.5, 21.5, 22.5], "z": [3, 4, 4]},
+    ),
+    "a name that is missing is no title": ("a.csv", b"x,y,\n1,2,3\n4,5,6\n", {"x": [1, 4], "y": [2, 5]}),
     "German words for nothing": (
         "a.csv",
         "x;y\n1,5;n.v.\n#NV;2\nk.A.;3,5\n4;#WERT!\n".encode("cp1252"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -42,8 +43,11 @@ def heading_of(lines: Sequence[str], separator: str, missing: frozenset[str]) ->
     """A heading with a title or units, from the first lines of a file; None where names alone stand there, or nothing.
 
     Names follow the title if they are the first line with as many cells as the rows below, and hold no number.
+    Spreadsheets write a title with as many separators as the rows have: its empty cells do not count.
     """
-    return _heading_in(_cut(lines, separator), missing)
+    found = _cut(lines, separator)
+    title = list(takewhile(_is_padded, found))
+    return _heading_in([*map(_without_padding, title), *found[len(title) :]], missing)
 
 
 def heading_of_sheet(rows: Sequence[Sequence[str]], missing: frozenset[str]) -> Heading | None:
@@ -69,6 +73,17 @@ def heading_of_sheet(rows: Sequence[Sequence[str]], missing: frozenset[str]) -> 
         above = cell or above
         names.append(f"{above} {below}".strip())
     return Heading(2, names, ["names stand in two rows, and were joined"], [])
+
+
+def _is_padded(line: _Line) -> bool:
+    """Whether half of the cells or more are empty ones at the end."""
+    return 2 * len(_without_padding(line).cells) <= len(line.cells)
+
+
+def _without_padding(line: _Line) -> _Line:
+    """The line up to its last cell that is not empty."""
+    last = max((j for j, cell in enumerate(line.cells, 1) if cell.strip()), default=0)
+    return line._replace(cells=line.cells[:last])
 
 
 def _heading_in(found: Sequence[_Line], missing: frozenset[str]) -> Heading | None:
