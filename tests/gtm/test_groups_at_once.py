@@ -152,7 +152,7 @@ def test_middles_radii_and_nearest_anchors_are_those_of_the_definition(q, dtype)
     found = np.empty((3, 5)), np.empty((3, 3)), np.empty((60, q), dtype=np.float32)
     measure_balls(table, chosen, offset, cuts, frame, ROUNDING, 2.0, *found)
     for one, other in zip(found, wanted, strict=True):
-        assert_allclose(one, other, rtol=2e-6, atol=2e-6)
+        assert_allclose(one, other, rtol=1e-6, atol=1e-6)
 
     # Anchors that lie along the axes: what a row has beside them is the same for all.
     anchors = rng.standard_normal((70, q)) @ frame.T if q else rng.standard_normal((70, 5))
@@ -161,4 +161,4 @@ def test_middles_radii_and_nearest_anchors_are_those_of_the_definition(q, dtype)
     label, distance = np.empty(80, dtype=np.int32), np.empty(80, dtype=np.float32)
     nearest_anchors(table, offset, frame, anchors @ frame if q else anchors, 2.0, label, distance)
     assert_array_equal(label, apart.argmin(axis=1))
-    assert_allclose(4 * distance, apart.min(axis=1), rtol=1e-5, atol=1e-5)
+    assert_allclose(4 * distance, apart.min(axis=1), rtol=1e-5)
