@@ -521,9 +521,35 @@ def test_rows_of_a_group_are_known_in_whichever_chunk_it_is_bounded(swept, monke
     groups = pruning.make_groups(model._model.surface, rows, model.weights_, fine=True)
     assert len(groups) > 3
     monkeypatch.setattr(pruning, "_BOUNDS_AT_ONCE", bounds_at_once)
-    near = pruning.near_nodes(model._model.noise.capabilities.bound, nodes, groups)
+    near = pruning.near_nodes(model._model.noise, nodes, groups)
     weight = posteriors.responsibilities(model._model, rows, model._parameters())
     for g, (start, stop) in enumerate(pairwise(near.cuts)):
         left_out = np.delete(weight[groups.rows(g)], near.nodes[start:stop], axis=1)
         assert left_out.sum(axis=1).max() <= 1.0001 * pruning.LOST
     assert np.diff(near.cuts).mean() < 0.7 * 256
+
+
+def test_nodes_found_in_one_call_are_those_that_bounds_keep(swept):
+    model = GTM(nodes=16, basis=5, max_iter=8, tol=0.0).fit(sheet(3000))
+    rows, nodes = prepared(model, sheet(3000))
+    groups = pruning.make_groups(model._model.surface, rows, model.weights_, fine=True)
+    find, negligible = nodes.near(groups.balls, pruning.LOST), np.log(pruning.LOST / (2 * len(nodes.centers)))
+    for some in (slice(0, 1), slice(0, 7), slice(5, len(groups))):
+        near, counts = find(some)
+        expected, wanted = pruning._keep(nodes.bound(groups.balls.select(some), negligible), True)
+        assert_array_equal(near, expected)
+        assert_array_equal(counts, wanted)
+
+
+def test_batches_that_follow_each_other_are_one(swept):
+    model = GTM(nodes=16, basis=5, max_iter=8, tol=0.0).fit(sheet(3000))
+    rows, nodes = prepared(model, sheet(3000))
+    groups = pruning.make_groups(model._model.surface, rows, model.weights_, fine=True)
+    batches = pruning.RowBatches(groups, pruning.near_nodes(model._model.noise, nodes, groups))
+    assert len(batches) > 2
+    (joined,) = batches[0:2]
+    assert joined.n_pairs == batches[0].n_pairs + batches[1].n_pairs
+    assert_array_equal(joined.rows, np.concatenate([batches[0].rows, batches[1].rows]))
+    assert_array_equal(joined.near, np.concatenate([batches[0].near, batches[1].near]))
+    assert_array_equal(joined.cuts[-1], len(joined.rows))
+    assert batches[2:2] == []

@@ -17,6 +17,7 @@ from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.numerics._compiled import centered, compiled, exp32, exp64, longest
+from prinfold.numerics._small_products_jit import multiply, turn, up_to_lanes
 
 
 def _weigh(row: FloatArray) -> float:
@@ -59,61 +60,34 @@ def _weigh_below(row: FloatArray, largest: float) -> float:
     return total
 
 
-def _gather(table: FloatArray, chosen: IntArray, into: FloatArray) -> None:
-    """Rows of a table; a loop, because expressions of whole arrays take seconds to compile."""
-    for j in range(len(chosen)):
-        for c in range(table.shape[1]):
-            into[j, c] = table[chosen[j], c]
-
-
 def _scatter(part: FloatArray, chosen: IntArray, scale: float, table: FloatArray) -> None:
     """Add to rows of a table."""
     for j in range(len(chosen)):
-        for c in range(table.shape[1]):
+        for c in range(part.shape[1]):
             table[chosen[j], c] += scale * part[j, c]
 
 
 weigh_below = register_jitable(_weigh_below)
-gather, scatter = register_jitable(_gather), register_jitable(_scatter)
+scatter = register_jitable(_scatter)
 
 
-def _weigh_far(row: FloatArray, loaded: FloatArray, loading: FloatArray) -> tuple[float, float]:
+def _weigh_far(row: FloatArray, loaded: FloatArray, turned: FloatArray) -> tuple[float, float]:
     """The same for a row whose exponents leave the span: relative to its largest, which is returned with the sum.
 
-    The first column is left out of the product: it is the same for all components, and would drown the rest.
+    ``turned`` (C, k) are the components. Its first row is left out of the product: it is the same for all of them, and
+    would drown the rest.
     """
     largest = -np.inf
     for k in range(row.shape[0]):
         exponent = 0.0
         for c in range(1, loaded.shape[0]):
-            exponent += np.float64(loaded[c]) * np.float64(loading[k, c])
+            exponent += np.float64(loaded[c]) * np.float64(turned[c, k])
         row[k] = exponent
         largest = max(largest, np.float64(row[k]))
-    return weigh_below(row, largest), largest + np.float64(loaded[0]) * np.float64(loading[0, 0])
+    return weigh_below(row, largest), largest + np.float64(loaded[0]) * np.float64(turned[0, 0])
 
 
 weigh_far = register_jitable(_weigh_far)
-
-
-def _weigh_group(
-    rows: FloatArray,
-    loading: FloatArray,
-    sound: tuple[float, float],
-    weight: FloatArray,
-    total: FloatArray,
-    log_sum: FloatArray,
-) -> None:
-    """Weights (n, k) of rows (n, C) for components (k, C), their sums, and the logs of those."""
-    np.dot(rows, loading.T, weight)
-    for i in range(len(rows)):
-        found, level = _weigh(weight[i]), 0.0
-        if not sound[0] < found < sound[1]:
-            found, level = weigh_far(weight[i], rows[i], loading)
-        total[i] = found
-        log_sum[i] = level + math.log(found)
-
-
-weigh_group = register_jitable(_weigh_group)
 
 
 def _weigh_near(
@@ -121,25 +95,36 @@ def _weigh_near(
     nodes: IntArray,
     loading: FloatArray,
     sound: tuple[float, float],
-    gathered: FloatArray,
+    turned: FloatArray,
     weight: FloatArray,
     total: FloatArray,
     log_sum: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """:func:`weigh_group` for some of the components, in flat rooms; returns the weights (n, k) and room (k, C)."""
+) -> FloatArray:
+    """Weights of rows (n, C) for some of the components (K, C), their sums, and the logs of those.
+
+    Returned are the weights (n, k …), the k columns of which are followed by more, up to whole lanes. ``turned`` and
+    ``weight`` are flat rooms for C and for n times as many.
+    """
     (n, C), k = rows.shape, len(nodes)
-    local, weights = gathered[: k * C].reshape(k, C), weight[: n * k].reshape(n, k)
-    if k < len(loading):
-        gather(loading, nodes, local)
-    weigh_group(rows, local if k < len(loading) else loading, sound, weights, total, log_sum)
-    return weights, local
+    wide = up_to_lanes(k, loading.itemsize)
+    local, weights = turned[: C * wide].reshape(C, wide), weight[: n * wide].reshape(n, wide)
+    turn(loading, nodes, local)
+    multiply(rows, local, weights)
+    for i in range(n):
+        row = weights[i, :k]
+        found, level = _weigh(row), 0.0
+        if not sound[0] < found < sound[1]:
+            found, level = weigh_far(row, rows[i], local)
+        total[i] = found
+        log_sum[i] = level + math.log(found)
+    return weights
 
 
 weigh_near = register_jitable(_weigh_near)
 
 
 def _load_rows(table: FloatArray, chosen: IntArray, offset: FloatArray, loaded: FloatArray) -> None:
-    last = loaded.shape[1] - 1
+    last = table.shape[1] + 1
     for i in range(len(chosen)):
         loaded[i, 0] = -0.5 * centered(table[chosen[i]], offset, loaded[i][1:last])
         loaded[i, last] = 1.0
@@ -161,27 +146,41 @@ def _sweep_group(
     scale: float,
     sound: tuple[float, float],
     loading: FloatArray,
-    room: tuple[FloatArray, FloatArray, FloatArray],
+    room: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     moment: FloatArray,
     mass: FloatArray,
     log_sum: FloatArray,
 ) -> None:
-    """Add one group, as :func:`sweep` does; ``share`` may be empty, for rows that all count once."""
-    total = room[2]
-    weight, local = weigh_near(rows, nodes, loading, sound, room[0], room[1], total, log_sum)
+    """Add one group, as :func:`sweep` does; ``share`` may be empty, for rows that all count once.
+
+    The C columns of the rows (n, C …) are followed by more, up to whole lanes.
+    """
+    total, C, k = room[2], loading.shape[1], len(nodes)
+    weight = weigh_near(rows[:, :C], nodes, loading, sound, room[0], room[1], total, log_sum)
     for i in range(len(rows)):
         factor = (share[i] if len(share) else 1.0) / total[i]
-        for c in range(rows.shape[1]):
+        for c in range(C):
             rows[i, c] *= factor
-    np.dot(weight.T, rows, local)
-    for j in range(len(nodes)):
+    local = room[3][: k * rows.shape[1]].reshape(k, rows.shape[1])
+    multiply(weight[:, :k].T, rows, local)
+    for j in range(k):
         into, found = moment[nodes[j]], local[j]
         for c in range(len(into)):
             into[c] += scale * found[c + 1]
-        mass[nodes[j]] += scale * found[len(into) + 1]
+        mass[nodes[j]] += scale * found[C - 1]
 
 
 sweep_group = register_jitable(_sweep_group)
+
+
+def _rooms(n_most: int, k_most: int, loading: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Rooms for groups of up to so many rows and components: see :func:`_sweep_group`."""
+    C, kind = loading.shape[1], loading.dtype
+    wide, columns = up_to_lanes(k_most, loading.itemsize), up_to_lanes(C, loading.itemsize)
+    return np.empty(C * wide, kind), np.empty(n_most * wide, kind), np.empty(n_most), np.empty(k_most * columns, kind)
+
+
+rooms = register_jitable(_rooms)
 
 
 @compiled
@@ -200,16 +199,20 @@ def sweep(
 ) -> None:
     """Add groups of rows to the sums of their components.
 
-    Group g holds rows ``cuts[g]:cuts[g + 1]`` of ``loaded`` (n, C), which are written over, and components
+    Group g holds rows ``cuts[g]:cuts[g + 1]`` of ``loaded`` (n, C), and components
     ``near[near_cuts[g]:near_cuts[g + 1]]``. Log weights are ``loaded`` · ``loading``ᵀ, where the first column of
     ``loading`` (K, C) is the same for all components. ``mass`` (K,) gains scale Σ share · r, and ``moment`` (K, C − 2)
     gains scale Σ share · r · loaded without its first and last column. ``log_sum`` (n,) is set to the log of each row's
     sum of weights. A sum that is not ``sound`` is computed anew.
     """
-    C, n_most, k_most = loaded.shape[1], longest(cuts), longest(near_cuts)
-    room = np.empty(k_most * C, loaded.dtype), np.empty(n_most * k_most, loaded.dtype), np.empty(n_most)
+    C, n_most = loaded.shape[1], longest(cuts)
+    room = rooms(n_most, longest(near_cuts), loading)
+    block = np.empty((n_most, up_to_lanes(C, loaded.itemsize)), loaded.dtype)
     for g in range(len(cuts) - 1):
-        rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
+        rows, nodes = block[: cuts[g + 1] - cuts[g]], near[near_cuts[g] : near_cuts[g + 1]]
+        for i in range(len(rows)):
+            for c in range(C):
+                rows[i, c] = loaded[cuts[g] + i, c]
         some, found = share[cuts[g] : cuts[g + 1]], log_sum[cuts[g] : cuts[g + 1]]
         sweep_group(rows, some, nodes, scale, sound, loading, room, moment, mass, found)
 
@@ -233,9 +236,9 @@ def sweep_table(
 
     ``share`` may be empty, for rows that all count once. Returned are Σ share · ‖t‖² and Σ share · log of the sums.
     """
-    C, n_most, k_most = loading.shape[1], longest(cuts), longest(near_cuts)
-    room = np.empty(k_most * C, table.dtype), np.empty(n_most * k_most, table.dtype), np.empty(n_most)
-    loaded, log_sum = np.empty((n_most, C), table.dtype), np.empty(n_most)
+    n_most, wide = longest(cuts), up_to_lanes(loading.shape[1], table.itemsize)
+    room = rooms(n_most, longest(near_cuts), loading)
+    loaded, log_sum = np.empty((n_most, wide), table.dtype), np.empty(n_most)
     square, found = 0.0, 0.0
     for g in range(len(cuts) - 1):
         rows, some = loaded[: cuts[g + 1] - cuts[g]], share[cuts[g] : cuts[g + 1]]
@@ -265,12 +268,15 @@ def weigh_groups(
 
     ``total`` (n,) is set to the sum of each row's, ``log_sum`` to the log of what they would sum to on their own scale.
     """
-    begin, gathered = 0, np.empty(longest(near_cuts) * loaded.shape[1], loaded.dtype)
+    begin, room = 0, rooms(longest(cuts), longest(near_cuts), loading)
     for g in range(len(cuts) - 1):
         rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
         sums, logs = total[cuts[g] : cuts[g + 1]], log_sum[cuts[g] : cuts[g + 1]]
-        weigh_near(rows, nodes, loading, sound, gathered, weights[begin:], sums, logs)
-        begin += len(rows) * len(nodes)
+        found = weigh_near(rows, nodes, loading, sound, room[0], room[1], sums, logs)
+        for i in range(len(rows)):
+            for j in range(len(nodes)):
+                weights[begin] = found[i, j]
+                begin += 1
 
 
 def sweep_reference(
@@ -289,17 +295,17 @@ def sweep_reference(
 
 
 def _weigh_turned_far(
-    row: FloatArray, squares: FloatArray, loaded: FloatArray, loading: FloatArray, sign: FloatArray
+    row: FloatArray, squares: FloatArray, loaded: FloatArray, turned: FloatArray, sign: FloatArray
 ) -> tuple[float, float]:
-    """:func:`_weigh_far` with a tangential term; the last column is left out as far as components have it in common."""
-    last = loaded.shape[0] - 1
+    """:func:`_weigh_far` with a tangential term; the last row is left out as far as components have it in common."""
+    last = turned.shape[0] - 1
     shared, largest = -np.inf, -np.inf
     for k in range(row.shape[0]):
-        shared = max(shared, np.float64(loading[k, last]))
+        shared = max(shared, np.float64(turned[last, k]))
     for k in range(row.shape[0]):
-        exponent = (np.float64(loading[k, last]) - shared) * np.float64(loaded[last])
+        exponent = (np.float64(turned[last, k]) - shared) * np.float64(loaded[last])
         for c in range(last):
-            exponent += np.float64(loaded[c]) * np.float64(loading[k, c])
+            exponent += np.float64(loaded[c]) * np.float64(turned[c, k])
         row[k] = exponent + np.float64(sign[k]) * np.float64(squares[k])
         largest = max(largest, np.float64(row[k]))
     return weigh_below(row, largest), largest + shared * np.float64(loaded[last])
@@ -344,22 +350,26 @@ def sweep_turned(
     """
     n_layers, C, Q = loading.shape[0], loaded.shape[1], len(crossed)
     n_most, k_most = longest(cuts), longest(near_cuts)
-    gathered = np.empty(n_layers * k_most * C, loaded.dtype)
-    room = np.empty(n_layers * n_most * k_most, loaded.dtype)
+    most, columns = up_to_lanes(k_most, loaded.itemsize), up_to_lanes(C, loaded.itemsize)
+    block, found = np.empty((n_most, columns), loaded.dtype), np.empty((k_most, columns), loaded.dtype)
+    turned, room = np.empty(n_layers * C * most, loaded.dtype), np.empty(n_layers * n_most * most, loaded.dtype)
     squares, sign = np.empty(k_most, loaded.dtype), np.empty(k_most, loaded.dtype)
     inside = np.empty(k_most, np.float64)
     for g in range(len(cuts) - 1):
-        rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
-        n, k = len(rows), len(nodes)
-        local = gathered[: n_layers * k * C].reshape(n_layers, k, C)
-        weight = room[: n_layers * n * k].reshape(n_layers, n, k)
+        nodes, n = near[near_cuts[g] : near_cuts[g + 1]], cuts[g + 1] - cuts[g]
+        k, wide, rows = len(nodes), up_to_lanes(len(nodes), loaded.itemsize), block[:n]
+        local = turned[: n_layers * C * wide].reshape(n_layers, C, wide)
+        weight = room[: n_layers * n * wide].reshape(n_layers, n, wide)
+        for i in range(n):
+            for c in range(C):
+                rows[i, c] = loaded[cuts[g] + i, c]
         for layer in range(n_layers):
-            gather(loading[layer], nodes, local[layer])
-            np.dot(rows, local[layer].T, weight[layer])
+            turn(loading[layer], nodes, local[layer])
+            multiply(rows[:, :C], local[layer], weight[layer])
         for j in range(k):
             sign[j], inside[j] = signs[nodes[j]], 0.0
         for i in range(n):
-            row = weight[0, i]
+            row = weight[0, i, :k]
             add_squares(weight[1:, i], sign, squares, row)
             total, level = _weigh(row), 0.0
             if not sound[0] < total < sound[1]:
@@ -373,13 +383,13 @@ def sweep_turned(
                     weight[layer, i, j] *= row[j]
             for c in range(C):
                 rows[i, c] *= factor
-        np.dot(weight[0].T, rows, local[0])
-        scatter(local[0], nodes, scale, products)
+        multiply(weight[0, :, :k].T, rows, found[:k])
+        scatter(found[:k, :C], nodes, scale, products)
         for j in range(k):
             tangential[nodes[j]] += scale * inside[j]
         for q in range(Q):
-            np.dot(weight[q + 1].T, rows, local[q + 1])
-            scatter(local[q + 1], nodes, scale, crossed[q])
+            multiply(weight[q + 1, :, :k].T, rows, found[:k])
+            scatter(found[:k, :C], nodes, scale, crossed[q])
 
 
 def sweep_turned_reference(

@@ -12,9 +12,13 @@ import numpy as np
 from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.numerics._compiled import centered, compiled, heaviest, longest
+from prinfold.numerics._compiled import centered, compiled, heaviest, longest, with_room
+from prinfold.numerics._small_products_jit import multiply, turn, up_to_lanes
 
 _BINS = 64
+
+_BOUNDS_AT_ONCE = 2**15
+"""Bounds that are held at a time, in a core's cache."""
 
 _AT_ONCE = 64
 """Rows whose products with all anchors are held at a time, in a core's cache."""
@@ -71,26 +75,29 @@ def nearest_anchors(
     have all columns. Products are in single precision and in a ``unit``: they only sort rows.
     """
     (n_anchors, q), D = anchors.shape, table.shape[1]
-    rows, along, squares = np.empty((_AT_ONCE, D)), np.empty((_AT_ONCE, q)), np.empty(_AT_ONCE)
-    place, closeness = np.ones((_AT_ONCE, q + 1), np.float32), np.empty((_AT_ONCE, n_anchors), np.float32)
-    loading = np.empty((n_anchors, q + 1), np.float32)
+    rows, squares = np.empty((_AT_ONCE, D)), np.empty(_AT_ONCE)
+    axes = np.zeros((D, up_to_lanes(frame.shape[1], 8)))
+    axes[:, : frame.shape[1]] = frame
+    along, place = np.empty((_AT_ONCE, axes.shape[1])), np.ones((_AT_ONCE, q + 1), np.float32)
+    loading = np.zeros((q + 1, up_to_lanes(n_anchors, 4)), np.float32)
+    closeness = np.empty((_AT_ONCE, loading.shape[1]), np.float32)
     for a in range(n_anchors):
         for c in range(q):
-            loading[a, c] = anchors[a, c] / unit
-        loading[a, q] = -0.5 * _square_of(anchors[a]) / unit / unit
+            loading[c, a] = anchors[a, c] / unit
+        loading[q, a] = -0.5 * _square_of(anchors[a]) / unit / unit
     for begin in range(0, len(table), _AT_ONCE):
         n = min(_AT_ONCE, len(table) - begin)
         for i in range(n):
             squares[i] = centered(table[begin + i], offset, rows[i]) / unit / unit
         if frame.shape[1]:
-            np.dot(rows[:n], frame, along[:n])
+            multiply(rows[:n], axes, along[:n])
         places = along if frame.shape[1] else rows
         for i in range(n):
             for c in range(q):
                 place[i, c] = places[i, c] / unit
-        np.dot(place[:n], loading.T, closeness[:n])
+        multiply(place[:n], loading, closeness[:n])
         for i in range(n):
-            label[begin + i] = heaviest(closeness[i])
+            label[begin + i] = heaviest(closeness[i, :n_anchors])
             distance[begin + i] = squares[i] - 2.0 * closeness[i, label[begin + i]]
 
 
@@ -112,7 +119,9 @@ def measure_balls(
     Group g holds rows ``chosen[cuts[g]:cuts[g + 1]]`` of a table, less its offset.
     """
     n_most = longest(cuts)
-    along, block = np.empty((n_most, frame.shape[1])), np.empty((n_most, table.shape[1]))
+    n_axes, axes = frame.shape[1], np.zeros((frame.shape[0], up_to_lanes(frame.shape[1], 8)))
+    axes[:, :n_axes] = frame
+    along, block = np.empty((n_most, axes.shape[1])), np.empty((n_most, table.shape[1]))
     for g in range(len(cuts) - 1):
         some, middle, reach = chosen[cuts[g] : cuts[g + 1]], center[g], radii[:, g]
         rows = block[: len(some)]
@@ -127,53 +136,63 @@ def measure_balls(
             for c in range(len(middle)):
                 rows[i, c] -= middle[c]
         within = along[: len(rows)]
-        if frame.shape[1]:
-            np.dot(rows, frame, within)
+        multiply(rows, axes, within)
         for i in range(len(rows)):
-            square, inside = _square_of(rows[i]), _square_of(within[i])
+            square, inside = _square_of(rows[i]), _square_of(within[i, :n_axes])
             # What is no number has to stay one: it bounds nothing.
             reach[0] = larger(square, reach[0])
             reach[1] = larger(inside, reach[1])
             reach[2] = larger(larger(square - inside, 0.0) + rounding * square, reach[2])
-            for q in range(len(within[i])):
+            for q in range(n_axes):
                 seen[cuts[g] + i, q] = within[i, q] / unit
         for j in range(3):
             reach[j] = np.sqrt(reach[j])
 
 
-@compiled
-def keep_near(bound: FloatArray, lost: float) -> tuple[IntArray, IntArray]:
-    """Which components each group keeps, one group after the other, and (G,) how many those are.
+def _keep_of(bound: FloatArray, K: int, lost: float, held: FloatArray, kept: IntArray, n_kept: int) -> IntArray:
+    """Write the components that a group keeps behind ``n_kept`` others, by bounds on the log of each one's share.
 
-    ``bound`` (G, K) holds bounds on the log of each component's share. Of each group the components with the least
-    bounds are left out, in bins of bounds, for as long as all that are left out cannot hold more than ``lost``:
+    Those with the least bounds are left out, in bins of bounds, for as long as all that are left out cannot hold more
+    than ``lost``:
 
         Σ exp(bound) ≤ K · lost / 2K  over bin 0, below log(lost / 2K),  +  lost / 2  over the bins above it.
+
+    Returned is the list ``kept``, and in ``held[0]`` how many entries it has.
     """
-    n_groups, K = bound.shape
     lowest = math.log(lost / (2 * K))
     width = (math.log(lost) - lowest) / _BINS
-    first_kept, counts, held = np.empty(n_groups, np.int64), np.zeros(n_groups, np.int64), np.empty(_BINS + 2)
+    for i in range(_BINS + 2):
+        held[i] = 0.0
+    most = 0
+    for k in range(K):
+        if not bound[k] < lowest:
+            held[bin_of(bound[k], lowest, width)] += math.exp(min(bound[k], 0.0))
+            most += 1
+    first_kept, left = 1, 0.5 * lost
+    while first_kept <= _BINS and held[first_kept] <= left:
+        left -= held[first_kept]
+        first_kept += 1
+    kept = with_room(kept, n_kept + most)
+    for k in range(K):
+        if not bound[k] < lowest and bin_of(bound[k], lowest, width) >= first_kept:
+            kept[n_kept] = k
+            n_kept += 1
+    held[0] = n_kept
+    return kept
+
+
+keep_of = register_jitable(_keep_of)
+
+
+@compiled
+def keep_near(bound: FloatArray, lost: float) -> tuple[IntArray, IntArray]:
+    """Which components each group keeps, one group after the other, and (G,) how many those are; see ``_keep_of``."""
+    n_groups, K = bound.shape
+    kept, counts, held, at = np.empty(16 * n_groups, np.int64), np.empty(n_groups, np.int64), np.empty(_BINS + 2), 0
     for g in range(n_groups):
-        for i in range(_BINS + 2):
-            held[i] = 0.0
-        for k in range(K):
-            if not bound[g, k] < lowest:
-                held[bin_of(bound[g, k], lowest, width)] += math.exp(min(bound[g, k], 0.0))
-        first_kept[g], left = 1, 0.5 * lost
-        while first_kept[g] <= _BINS and held[first_kept[g]] <= left:
-            left -= held[first_kept[g]]
-            first_kept[g] += 1
-        for k in range(K):
-            if not bound[g, k] < lowest and bin_of(bound[g, k], lowest, width) >= first_kept[g]:
-                counts[g] += 1
-    kept, at = np.empty(counts.sum(), np.int64), 0
-    for g in range(n_groups):
-        for k in range(K):
-            if not bound[g, k] < lowest and bin_of(bound[g, k], lowest, width) >= first_kept[g]:
-                kept[at] = k
-                at += 1
-    return kept, counts
+        kept = keep_of(bound[g], K, lost, held, kept, at)
+        counts[g], at = int(held[0]) - at, int(held[0])
+    return kept[:at], counts
 
 
 def _reach_of(
@@ -189,14 +208,15 @@ def _reach_of(
     """How far rows reach towards components, as ``gtm.node_bounds`` has it, from y_j·y_k and the same along the axes.
 
     Of each ball ``radii`` (3, G) are its own, that within and that beside the axes. ``inner`` becomes the reach, and
-    ``products`` what is beside, with a share of what is within and a constant as ``slack``.
+    ``products`` what is beside, with a share of what is within and a constant as ``slack``. Their K columns are
+    followed by more, up to whole lanes.
     """
     share, constant = slack
     for g in range(len(best)):
         own, own_inner = half_square[best[g]], inner_half_square[best[g]]
         radius, within, beside = radii[0, g], radii[1, g], radii[2, g]
         row, inner_row = products[g], inner[g]
-        for k in range(len(row)):
+        for k in range(len(half_square)):
             apart = 2.0 * (max(half_square[k] - row[k] + own, 0.0) + rounding)
             inside = 2.0 * (max(inner_half_square[k] - inner_row[k] + own_inner, 0.0) + rounding)
             across = beside * np.sqrt(max(apart - inside, 0.0) + rounding)
@@ -224,8 +244,8 @@ def _tighten(
     away for that, by its radius ``within`` the axes, stays as it is.
     """
     K, q = Z.shape
-    chosen, most = np.empty(K, np.int64), np.empty(K, seen.dtype)
-    gathered, room = np.empty(K * q, seen.dtype), np.empty(longest(starts) * K, seen.dtype)
+    chosen, most, all_wide = np.empty(K, np.int64), np.empty(K, seen.dtype), up_to_lanes(K, seen.itemsize)
+    gathered, room = np.empty(q * all_wide, seen.dtype), np.empty(longest(starts) * all_wide, seen.dtype)
     for g in range(len(best)):
         if not within[g] < 1e30 * unit:
             continue
@@ -233,14 +253,17 @@ def _tighten(
         for i in range(K):
             chosen[k] = i
             k += int(rise[g, i] + reach[g, i] > least)
-        rows, local = seen[starts[g] : starts[g + 1]], gathered[: k * q].reshape(k, q)
-        for j in range(k):
-            for c in range(q):
-                local[j, c] = (Z[chosen[j], c] - Z[best[g], c]) / unit
-        product, farthest = room[: len(rows) * k].reshape(len(rows), k), most[:k]
-        np.dot(rows, local.T, product)
+        rows, wide = seen[starts[g] : starts[g + 1]], up_to_lanes(k, seen.itemsize)
+        local, product = gathered[: q * wide].reshape(q, wide), room[: len(rows) * wide].reshape(len(rows), wide)
+        for c in range(q):
+            local[c, k:] = 0.0
+            for j in range(k):
+                local[c, j] = (Z[chosen[j], c] - Z[best[g], c]) / unit
+        multiply(rows, local, product)
+        farthest = most[:k]
         farthest[:] = -np.inf
-        for row in product:
+        for i in range(len(rows)):
+            row = product[i, :k]
             for j in range(k):
                 farthest[j] = max(farthest[j], row[j])
         for j in range(k):
@@ -252,11 +275,73 @@ reach_of, tighten = register_jitable(_reach_of), register_jitable(_tighten)
 
 
 @compiled
-def bounds_of_balls(
+def images_of_nodes(Y: FloatArray, frame: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Components (K, D) for the bounds of many balls: turned (D, K …), along the axes (K, q), these turned, ½‖y‖².
+
+    The last are those in all columns, and those along the axes of ``frame`` (D, q).
+    """
+    (K, D), q = Y.shape, frame.shape[1]
+    axes, along = np.zeros((D, up_to_lanes(q, 8))), np.empty((K, up_to_lanes(q, 8)))
+    axes[:, :q] = frame
+    multiply(Y, axes, along)
+    Z, turned, inner = along[:, :q].copy(), np.empty((D, up_to_lanes(K, 8))), np.empty((q, up_to_lanes(K, 8)))
+    turn(Y, np.arange(K), turned)
+    turn(Z, np.arange(K), inner)
+    half_squares = np.empty((2, K))
+    for k in range(K):
+        half_squares[0, k], half_squares[1, k] = 0.5 * _square_of(Y[k]), 0.5 * _square_of(Z[k])
+    return turned, Z, inner, half_squares
+
+
+def _rise_of(
     Y: FloatArray,
+    images: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     center: FloatArray,
     radii: FloatArray,
-    frame: FloatArray,
+    seen: FloatArray,
+    starts: IntArray,
+    rounding: float,
+    slack: tuple[float, float],
+    least: float,
+    unit: float,
+    room: tuple[FloatArray, FloatArray, FloatArray],
+) -> FloatArray:
+    """(G, K …) bounds as ``gtm.node_bounds.rise_bounds`` has them, of balls whose rows are known along some axes."""
+    turned, Z, inner, (half_square, inner_half_square) = images
+    n_balls, (K, D) = len(center), Y.shape
+    rise, beside, reach = room[0][:n_balls], room[1][:n_balls], room[2][:n_balls]
+    multiply(center, turned, rise)
+    best = np.empty(n_balls, np.int64)
+    near, inner_near = np.empty((n_balls, D)), np.empty((n_balls, Z.shape[1]))
+    for g in range(n_balls):
+        row = rise[g, :K]
+        for k in range(K):
+            row[k] -= half_square[k]
+        best[g] = heaviest(row)
+        highest = row[best[g]]
+        for k in range(K):
+            row[k] -= highest
+        near[g], inner_near[g] = Y[best[g]], Z[best[g]]
+    multiply(near, turned, beside)
+    multiply(inner_near, inner, reach)
+    reach_of(beside, reach, half_square, inner_half_square, best, radii, rounding * half_square.max(), slack)
+    if Z.shape[1]:
+        tighten(Z, best, seen, starts, radii[1], rise, beside, least, unit, reach)
+    for g in range(n_balls):
+        for k in range(K):
+            reach[g, k] += rise[g, k]
+    return reach
+
+
+rise_of = register_jitable(_rise_of)
+
+
+@compiled
+def bounds_of_balls(
+    Y: FloatArray,
+    images: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    center: FloatArray,
+    radii: FloatArray,
     seen: FloatArray,
     starts: IntArray,
     rounding: float,
@@ -265,29 +350,42 @@ def bounds_of_balls(
     unit: float,
 ) -> FloatArray:
     """(G, K) bounds as ``gtm.node_bounds.rise_bounds`` has them, of balls whose rows are known along some axes."""
-    (K, D), n_balls = Y.shape, len(center)
-    half_square, inner_half_square = np.empty(K), np.empty(K)
-    Z = np.dot(Y, frame) if frame.shape[1] else np.zeros((K, 1))
-    for k in range(K):
-        half_square[k], inner_half_square[k] = 0.5 * _square_of(Y[k]), 0.5 * _square_of(Z[k])
-    rise = np.dot(center, Y.T)
-    best = np.empty(n_balls, np.int64)
-    near, inner_near = np.empty((n_balls, D)), np.empty((n_balls, Z.shape[1]))
-    for g in range(n_balls):
-        row = rise[g]
-        for k in range(K):
-            row[k] -= half_square[k]
-        best[g] = heaviest(row)
-        highest = row[best[g]]
-        for k in range(K):
-            row[k] -= highest
-        near[g], inner_near[g] = Y[best[g]], Z[best[g]]
-    beside = np.dot(near, Y.T)
-    reach: FloatArray = np.dot(inner_near, Z.T)
-    reach_of(beside, reach, half_square, inner_half_square, best, radii, rounding * half_square.max(), slack)
-    if frame.shape[1]:
-        tighten(Z, best, seen, starts, radii[1], rise, beside, least, unit, reach)
-    for g in range(n_balls):
-        for k in range(K):
-            reach[g, k] += rise[g, k]
-    return reach
+    shape = len(center), images[0].shape[1]
+    room = np.empty(shape), np.empty(shape), np.empty(shape)
+    found = rise_of(Y, images, center, radii, seen, starts, rounding, slack, least, unit, room)
+    return found[:, : len(Y)].copy()
+
+
+@compiled
+def near_of_balls(
+    Y: FloatArray,
+    images: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    center: FloatArray,
+    radii: FloatArray,
+    seen: FloatArray,
+    starts: IntArray,
+    rounding: float,
+    slack: tuple[float, float],
+    unit: float,
+    precision: float,
+    lost: float,
+) -> tuple[IntArray, IntArray]:
+    """The components that each of many balls keeps, and (G,) how many those are, some balls at a time.
+
+    Bounds are ``precision`` times those of ``bounds_of_balls``; what they leave out is what ``keep_near`` does.
+    """
+    n_balls, K, wide = len(center), len(Y), images[0].shape[1]
+    at_once = max(1, min(n_balls, _BOUNDS_AT_ONCE // K))
+    room = np.empty((at_once, wide)), np.empty((at_once, wide)), np.empty((at_once, wide))
+    kept, counts, held, at = np.empty(16 * n_balls, np.int64), np.empty(n_balls, np.int64), np.empty(_BINS + 2), 0
+    least = math.log(lost / (2 * K)) / precision  # left out whatever the others are
+    for begin in range(0, n_balls, at_once):
+        end = min(begin + at_once, n_balls)
+        own = radii[:, begin:end], seen, starts[begin : end + 1]
+        found = rise_of(Y, images, center[begin:end], *own, rounding, slack, least, unit, room)
+        for g in range(end - begin):
+            for k in range(K):
+                found[g, k] *= precision
+            kept = keep_of(found[g], K, lost, held, kept, at)
+            counts[begin + g], at = int(held[0]) - at, int(held[0])
+    return kept[:at], counts

@@ -13,24 +13,11 @@ import numpy as np
 from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.gtm._e_step_jit import weigh_near
-from prinfold.numerics._compiled import RUN, any_from, compiled, exp64, heaviest, longest
+from prinfold.gtm._e_step_jit import rooms, weigh_near
+from prinfold.numerics._compiled import RUN, any_from, appended, compiled, exp64, heaviest, longest
 
 _FARTHEST = 58.0
 """Nats below a row's sum of weights; farther down weights are not told apart."""
-
-
-def _appended(found: IntArray, n: int, value: int) -> IntArray:
-    """A list with one more entry, in twice the room where there was none left."""
-    if n == len(found):
-        longer = np.empty(2 * n, found.dtype)
-        longer[:n] = found
-        found = longer
-    found[n] = value
-    return found
-
-
-appended = register_jitable(_appended)
 
 
 def _weighted(weight: FloatArray, values: FloatArray) -> float:
@@ -103,17 +90,16 @@ def cells_that_matter(
     Groups of rows and nodes and how they are weighed are as in ``_e_step_jit.sweep``. Those of row i are
     ``cell[starts[i]:starts[i + 1]]``; at least the heaviest, whatever is the matter with the row.
     """
-    C, lowest = loaded.shape[1], least.min()
-    n_most, k_most = longest(cuts), longest(near_cuts)
-    gathered, weights = np.empty(k_most * C, loaded.dtype), np.empty(n_most * k_most, loaded.dtype)
-    total, log_sum = np.empty(n_most), np.empty(n_most)
+    lowest = least.min()
+    turned, weights, total, _ = rooms(longest(cuts), longest(near_cuts), loading)
+    log_sum = np.empty_like(total)
     starts, end = np.zeros(len(loaded) + 1, np.int64), 0
     cell: IntArray = np.empty(8 * len(loaded) + 8, np.int64)
     for g in range(len(cuts) - 1):
         rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
-        k, (weight, _) = len(nodes), weigh_near(rows, nodes, loading, sound, gathered, weights, total, log_sum)
+        k, weight = len(nodes), weigh_near(rows, nodes, loading, sound, turned, weights, total, log_sum)
         for i in range(len(rows)):
-            row, begin = weight[i], end
+            row, begin = weight[i, :k], end
             enough = row.dtype.type(lowest * total[i])
             for first in range(0, k, RUN):
                 last = min(first + RUN, k)
@@ -140,21 +126,20 @@ def means_of_groups(
     embedded: FloatArray,
 ) -> tuple[FloatArray, IntArray]:
     """(n, e) means of ``embedded`` (e, K) under the weights of each row, and (n,) the heaviest node of each."""
-    C, n_values = loaded.shape[1], len(embedded)
-    n_most, k_most = longest(cuts), longest(near_cuts)
-    gathered, weights = np.empty(k_most * C, loaded.dtype), np.empty(n_most * k_most, loaded.dtype)
-    total, log_sum, values = np.empty(n_most), np.empty(n_most), np.empty((n_values, k_most))
+    n_values, k_most = len(embedded), longest(near_cuts)
+    turned, weights, total, _ = rooms(longest(cuts), k_most, loading)
+    log_sum, values = np.empty_like(total), np.empty((n_values, k_most))
     mean, best = np.empty((len(loaded), n_values)), np.empty(len(loaded), np.int64)
     for g in range(len(cuts) - 1):
         rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
-        k, (weight, _) = len(nodes), weigh_near(rows, nodes, loading, sound, gathered, weights, total, log_sum)
+        k, weight = len(nodes), weigh_near(rows, nodes, loading, sound, turned, weights, total, log_sum)
         for e in range(n_values):
             for j in range(k):
                 values[e, j] = embedded[e, nodes[j]]
         for i in range(len(rows)):
             for e in range(n_values):
-                mean[cuts[g] + i, e] = _weighted(weight[i], values[e, :k]) / total[i]
-            best[cuts[g] + i] = nodes[heaviest(weight[i])]
+                mean[cuts[g] + i, e] = _weighted(weight[i, :k], values[e, :k]) / total[i]
+            best[cuts[g] + i] = nodes[heaviest(weight[i, :k])]
     return mean, best
 
 

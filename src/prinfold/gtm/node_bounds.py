@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -41,6 +42,10 @@ class Balls(NamedTuple):
         starts = None if self.starts is None else self.starts[part.start : part.stop + 1]
         radii = self.radius[part], self.frame, self.within[part], self.beside[part]
         return Balls(self.center[part], *radii, self.seen, starts, self.unit)
+
+
+NodesOfBalls: TypeAlias = Callable[[slice], tuple[IntArray, IntArray]]
+"""The nodes that the balls of a slice keep, one ball after the other, and (G,) how many those are."""
 
 
 def split_radii(delta: FloatArray, begin: IntArray, frame: FloatArray) -> FloatArray:
@@ -104,15 +109,38 @@ def rise_bounds(Y: FloatArray, balls: Balls, least: float = -inf) -> FloatArray:
 
 
 def _bounds_of_known_rows(Y: FloatArray, balls: Balls, least: float) -> FloatArray:
-    """The same for rows that are known along the axes, in one compiled call: only sweeps ask for this."""
-    from prinfold.gtm._node_bounds_jit import bounds_of_balls
+    """The same for rows that are known along the axes, compiled: only sweeps ask for this."""
+    from prinfold.gtm._node_bounds_jit import bounds_of_balls, images_of_nodes
 
-    radii = np.stack([balls.radius, balls.within, balls.beside])
-    given = np.ascontiguousarray(Y), np.ascontiguousarray(balls.center), radii, np.ascontiguousarray(balls.frame)
-    slack = _SINGLE, _TINY * balls.unit**2
+    Y = np.ascontiguousarray(Y)
+    given = Y, images_of_nodes(Y, np.ascontiguousarray(balls.frame)), *_known_rows(balls), ROUNDING, _slack(balls)
+    return bounds_of_balls(*given, least, balls.unit)
+
+
+def near_of_known_rows(Y: FloatArray, precision: float, balls: Balls, lost: float) -> NodesOfBalls:
+    """Components that balls keep whose rows are known along the axes, by ``precision`` times :func:`rise_bounds`."""
+    from prinfold.gtm._node_bounds_jit import images_of_nodes, near_of_balls
+
+    Y = np.ascontiguousarray(Y)
+    images = images_of_nodes(Y, np.ascontiguousarray(balls.frame))
+
+    def find(some: slice) -> tuple[IntArray, IntArray]:
+        known = _known_rows(balls.select(some))
+        return near_of_balls(Y, images, *known, ROUNDING, _slack(balls), balls.unit, precision, lost)
+
+    return find
+
+
+def _known_rows(balls: Balls) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+    """Centres, radii (3, G) and rows of balls, as compiled code takes them."""
     assert balls.seen is not None
     assert balls.starts is not None
-    return bounds_of_balls(*given, balls.seen, balls.starts, ROUNDING, slack, least, balls.unit)
+    radii = np.stack([balls.radius, balls.within, balls.beside])
+    return np.ascontiguousarray(balls.center), radii, balls.seen, balls.starts
+
+
+def _slack(balls: Balls) -> tuple[float, float]:
+    return _SINGLE, _TINY * balls.unit**2
 
 
 def _squares_apart(Y: FloatArray, half_square: FloatArray, chosen: FloatArray, rounding: float) -> FloatArray:

@@ -22,7 +22,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.node_bounds import ROUNDING, Balls, leading_axes, split_radii
+from prinfold.gtm.node_bounds import ROUNDING, Balls, NodesOfBalls, leading_axes, split_radii
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise
 from prinfold.rows.rows import Rows, Selection, fill_gaps, for_each_block, row_slices
 
@@ -54,7 +54,7 @@ _BOUNDS_AT_ONCE = 2**16
 """A chunk of bounds that stays in a core's cache."""
 
 _FEWEST_BOUNDED, _CHUNKS_OF_BOUNDS = 16, 64
-"""Groups of a chunk at least, and chunks that are enough for many threads: each is a few calls."""
+"""Groups of a chunk at least, and chunks that are enough for many threads: each is a call or a few."""
 
 _MOST_ROWS = 512
 _ROWS_PER_BATCH = 1024
@@ -139,7 +139,7 @@ class Near(NamedTuple):
 
 @dataclass(frozen=True)
 class RowBatches(Sequence[RowBatch]):
-    """Groups that follow each other, some at a time.
+    """Groups that follow each other, some at a time; a slice of them is one batch.
 
     A batch is put together by the thread that takes it: all other threads would wait for one that made all of them.
     """
@@ -156,8 +156,13 @@ class RowBatches(Sequence[RowBatch]):
     def __getitem__(self, index: slice) -> list[RowBatch]: ...
     def __getitem__(self, index: int | slice) -> RowBatch | list[RowBatch]:
         if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        some, n_pairs = self.groups.runs[index], int(self.n_pairs[index])
+            begin, end, _ = index.indices(len(self))
+            return [self._joined(begin, end)] if begin < end else []
+        return self._joined(index, index + 1)
+
+    def _joined(self, begin: int, end: int) -> RowBatch:
+        runs, n_pairs = self.groups.runs, int(self.n_pairs[begin:end].sum())
+        some = slice(runs[begin].start, runs[end - 1].stop)
         starts, cuts = self.groups.starts[some.start : some.stop + 1], self.near.cuts[some.start : some.stop + 1]
         rows, nodes = self.groups.order[starts[0] : starts[-1]], self.near.nodes[cuts[0] : cuts[-1]]
         return RowBatch(rows, starts - starts[0], nodes, cuts - cuts[0], n_pairs)
@@ -232,7 +237,7 @@ def plan(
     after = Hint(groups, hint.age + 1)
     if groups is None:
         return _dense(nodes, rows, compiled and _sums_at_once(noise)), after
-    near = near_nodes(bound, nodes, groups)
+    near = near_nodes(noise, nodes, groups)
     if np.diff(groups.starts) @ np.diff(near.cuts) > _USEFUL_SHARE * n_pairs:
         # Dense for now; not even a bound is computed again before the groups are renewed.
         return _dense(nodes, rows, compiled and _sums_at_once(noise)), Hint(None, hint.age + 1)
@@ -300,7 +305,7 @@ def grouped(
     fine = can.compiled is not None and rows.n_rows * surface.latent.n_nodes >= _SWEEP_FROM
     groups = make_groups(surface, fill_gaps(rows), weights, fine)
     if can.bound is not None and not rows.gaps:
-        return groups, _parts(groups, near_nodes(can.bound, nodes, groups))
+        return groups, _parts(groups, near_nodes(noise, nodes, groups))
     every = np.arange(surface.latent.n_nodes)
     return groups, [Part(groups.rows(g), every) for g in range(len(groups))]
 
@@ -394,7 +399,7 @@ def _read_by_number(rows: Rows, chosen: IntArray) -> tuple[FloatArray, IntArray,
     return rows.block(chosen), np.arange(len(chosen), dtype=chosen.dtype), np.zeros(rows.n_columns)
 
 
-def near_nodes(bound: Bound, nodes: AnyNodes, groups: RowGroups) -> Near:
+def near_nodes(noise: AnyNoise, nodes: AnyNodes, groups: RowGroups) -> Near:
     """For each group, the nodes that may hold more than their share of ``LOST`` of some row's likelihood.
 
     A node left out has log r_k(t) below its bound for every row of the group. Those left out have bounds below
@@ -404,14 +409,24 @@ def near_nodes(bound: Bound, nodes: AnyNodes, groups: RowGroups) -> Near:
     at_once = max(1, min(_BOUNDS_AT_ONCE // len(nodes.centers), max(_FEWEST_BOUNDED, len(groups) // _CHUNKS_OF_BOUNDS)))
     chunks = [slice(i, min(i + at_once, len(groups))) for i in range(0, len(groups), at_once)]
     found: dict[int, tuple[IntArray, IntArray]] = {}
-    negligible = float(np.log(LOST / (2 * len(nodes.centers))))  # left out whatever the others are
+    find = _finder(noise, nodes, groups)
 
     def one_chunk(some: slice) -> None:
-        found[some.start] = _keep(bound(nodes, groups.balls.select(some), negligible), groups.fine)
+        found[some.start] = find(some)
 
     for_each_block(one_chunk, chunks)
     near, counts = zip(*(found[some.start] for some in chunks), strict=True)
     return Near(np.concatenate(near), np.append(0, np.cumsum(np.concatenate(counts))))
+
+
+def _finder(noise: AnyNoise, nodes: AnyNodes, groups: RowGroups) -> NodesOfBalls:
+    """How nodes that matter are found: in one compiled call for many groups where the noise can, or by its bounds."""
+    can, negligible = noise.capabilities, float(np.log(LOST / (2 * len(nodes.centers))))
+    if groups.balls.seen is not None and can.near is not None:
+        return can.near(nodes, groups.balls, LOST)
+    bound = can.bound
+    assert bound is not None
+    return lambda some: _keep(bound(nodes, groups.balls.select(some), negligible), groups.fine)
 
 
 def _keep(bound: FloatArray, fine: bool) -> tuple[IntArray, IntArray]:

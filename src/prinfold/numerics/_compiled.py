@@ -141,6 +141,28 @@ def _longest(cuts: IntArray) -> int:
 longest = register_jitable(_longest)
 
 
+def _with_room(found: IntArray, n: int) -> IntArray:
+    """A list with room for so many entries, in twice the room that it had where that was too little."""
+    if n <= len(found):
+        return found
+    longer = np.empty(max(n, 2 * len(found)), found.dtype)
+    longer[: len(found)] = found
+    return longer
+
+
+with_room = register_jitable(_with_room)
+
+
+def _appended(found: IntArray, n: int, value: int) -> IntArray:
+    """A list of n entries with one more."""
+    found = with_room(found, n + 1)
+    found[n] = value
+    return found
+
+
+appended = register_jitable(_appended)
+
+
 def _any_from(weight: FloatArray, least: float) -> bool:
     """Whether one of some weights is so large; counted, which becomes vector instructions."""
     found = 0
@@ -201,3 +223,9 @@ def _centered_row(row: Any, offset: Any, into: Any) -> Any:
         return square
 
     return write
+
+
+@compiled
+def cleared(shape: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
+    """Arrays of zeros (n, m) and (n,); NumPy keeps the interpreter's lock while it writes them."""
+    return np.zeros(shape), np.zeros(shape[0])

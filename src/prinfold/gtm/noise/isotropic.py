@@ -13,7 +13,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.node_bounds import Balls, rise_bounds
+from prinfold.gtm.node_bounds import Balls, NodesOfBalls, near_of_known_rows, rise_bounds
 from prinfold.gtm.noise.isotropic_places import LoadedNodes, points_of_cells
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import (
@@ -110,6 +110,10 @@ class IsotropicNodes(NamedTuple):
         term, so log r_k(t) is below log p(t | k) − max_i log p(t | i), which :func:`rise_bounds` bounds.
         """
         return self.precision * rise_bounds(self.centers, balls, least / self.precision)
+
+    def near(self, balls: Balls, lost: float) -> NodesOfBalls:
+        """The nodes that balls of known rows keep by these bounds."""
+        return near_of_known_rows(self.centers, self.precision, balls, lost)
 
     def by_node(self) -> FloatArray:
         """(K, D + 2) ``loading`` as compiled code reads it, one node after another; made once, if at all."""
@@ -221,8 +225,10 @@ class IsotropicSums:
 
     def _swept_nodes(self) -> SweptNodes:
         if self.swept is None:
+            from prinfold.numerics._compiled import cleared  # so large an array would keep other threads waiting
+
             shape = self.nodes.centers.shape
-            self.swept = SweptNodes(self.nodes.by_node(), np.zeros(shape), np.zeros(shape[0]))
+            self.swept = SweptNodes(self.nodes.by_node(), *cleared(shape))
         return self.swept
 
     def add_groups(self, loaded: FloatArray, weight: FloatArray | None, groups: Groups) -> None:
@@ -299,6 +305,7 @@ class IsotropicNoise:
     def capabilities(self) -> _Kind:
         return Capabilities(
             bound=IsotropicNodes.bound,
+            near=IsotropicNodes.near,
             scaled=_SCALED,
             compiled=_COMPILED,
             one_product=_ONE_PRODUCT,

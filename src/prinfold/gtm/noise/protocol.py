@@ -27,7 +27,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, number, numbers
-from prinfold.gtm.node_bounds import Balls
+from prinfold.gtm.node_bounds import Balls, NodesOfBalls
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.softmax import Exponential
 from prinfold.rows.rows import Rows
@@ -322,6 +322,8 @@ class Capabilities(Generic[P, B, N, S]):
     words: str = ""
     bound: Callable[[N, Balls, float], FloatArray] | None = None
     """(G, K) bounds on the log responsibility of each node for any row of each ball; loose below a given least."""
+    near: Callable[[N, Balls, float], NodesOfBalls] | None = None
+    """The nodes that balls keep by those bounds, if their rows are known along some axes, in one compiled call."""
     scaled: ScaledLogDensity[B, N] | None = None
     """Log densities that need no search for a row's largest."""
     compiled: CompiledPass[B, N, S] | None = None
