@@ -14,10 +14,11 @@ from numpy.testing import assert_allclose
 import prinfold
 from prinfold import GTM, SOM, Blocks, PrincipalCurve, datasets
 from prinfold.devices import Device, find_device
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError, MissingExtraError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, MissingExtraError
 from prinfold.gtm import device_passes
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint
+from prinfold.rows import sent_portions
 from prinfold.som import model as som
 
 pytestmark = [
@@ -100,8 +101,10 @@ def counted(table, reads):
     return Blocks(lambda: reads.append(len(reads)) or iter([table[:150], table[150:]]), rows=150)
 
 
+@pytest.mark.parametrize("together", [1, 200, 2**20])
 @pytest.mark.parametrize("method", ["GTM", "SOM"])
-def test_blocks_that_fit_on_a_device_are_sent_there_once(method):
+def test_blocks_that_fit_on_a_device_are_sent_there_once(method, together, monkeypatch):
+    monkeypatch.setattr(sent_portions, "_ROWS_TOGETHER", together)
     settings = {"GTM": QUICK, "SOM": {"nodes": 6, "init": "pca"}}[method]
     found = []
     for free in (0, 10**9):
@@ -115,6 +118,7 @@ def test_blocks_that_fit_on_a_device_are_sent_there_once(method):
 
 
 def test_rows_left_on_a_device_are_read_again_where_it_is_not_exact_enough(monkeypatch):
+    monkeypatch.setattr(sent_portions, "_ROWS_TOGETHER", 1)
     asked, reads, device = [], [], replace(SINGLE, free_bytes=lambda: 10**9)
     whole = GTM(**QUICK).fit(counted(X, reads))
     before = len(reads)
@@ -123,6 +127,31 @@ def test_rows_left_on_a_device_are_read_again_where_it_is_not_exact_enough(monke
     model = GTM(device=device, **QUICK).fit(counted(X, reads))
     assert_allclose(model.history_["log_likelihood"], whole.history_["log_likelihood"], atol=1e-4)
     assert before - (len(reads) - before) == 2, "three passes of three portions on the device, for one reading"
+
+
+def test_cells_that_a_source_loses_are_said_though_a_device_reads_it():
+    reads = []
+
+    def read():
+        reads.append(0)
+        table = X.copy()
+        if len(reads) > 3:
+            table[7, 1] = np.nan
+        return iter([table[:150], table[150:]])
+
+    for device in (None, replace(SINGLE, free_bytes=int)):
+        reads.clear()
+        with pytest.raises(InvalidDataError, match="all of its cells were finite numbers at first, and some are missing"):
+            GTM(device=device, **QUICK).fit(Blocks(read))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_are_sent_with_their_rows(weighted):
+    rows = np.column_stack([X, np.arange(len(X)) % 3 if weighted else np.ones(len(X))])
+    fitted = [
+        GTM(device=device, **QUICK).fit(Blocks([rows[:150], rows[150:]], weight=3)) for device in (None, DOUBLE)
+    ]
+    assert_allclose(fitted[1].weights_, fitted[0].weights_, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

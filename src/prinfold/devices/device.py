@@ -7,7 +7,7 @@ here, so that fitted models are the same objects wherever they were trained.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -43,6 +43,8 @@ class Device:
     sums: SumsOfRows = softmax_sums
     dtype: str = "float32"
     free_bytes: Callable[[], int] = int
+    beside_others: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """Within, what a thread begins there does not wait for what others have begun, and has ended at the end."""
 
     @property
     def has_double(self) -> bool:
@@ -132,7 +134,18 @@ def _torch_device(torch: Any, xp: Any, place: Any) -> Device:
     if place.type != "cuda":
         return Device(str(place), xp, place)
     sums = fused_sums if has_triton() else softmax_sums
-    return Device(str(place), xp, place, sums, free_bytes=lambda: int(torch.cuda.mem_get_info(place)[0]))
+    own = torch.cuda.Stream(place)
+
+    @contextmanager
+    def beside_others() -> Iterator[None]:
+        with torch.cuda.stream(own):
+            yield
+            own.synchronize()
+
+    def free_bytes() -> int:
+        return int(torch.cuda.mem_get_info(place)[0])
+
+    return Device(str(place), xp, place, sums, free_bytes=free_bytes, beside_others=beside_others)
 
 
 def _torch_devices(torch: Any) -> list[str]:

@@ -30,10 +30,10 @@ def placed(rows: Rows) -> PlacedRows:
     """The rows on their device; they are copied at the first call and kept for later ones."""
     assert rows.device is not None
     device = rows.device
-    return rows.get_or_make(device, lambda: _place(device, rows))
+    return rows.get_or_make(device, lambda: place(device, rows))
 
 
-def _place(device: Device, rows: Rows) -> PlacedRows:
+def place(device: Device, rows: Rows) -> PlacedRows:
     """Rows copied to a device and rounded to its precision, with the squares of the rounded numbers."""
     weight = None if rows.weight is None else device.put(rows.weight)
     with device.memory_named():

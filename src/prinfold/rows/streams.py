@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from typing import Any, ClassVar
 
@@ -318,8 +318,11 @@ class BlockStream(Rows):
 
     def portions(self) -> Iterator[Rows]:
         """The rows of each block that count; the source must give as many rows as the first time."""
+        return self._portions(self._portion_maker)
+
+    def _portions(self, make: PortionMaker) -> Iterator[Rows]:
         assert self.blocks is not None
-        n_read, n_counted, make = 0, 0, self._portion_maker
+        n_read, n_counted = 0, 0
         for block in self.blocks.weighted():
             n_read += len(block.table)
             if n_read > self.n_read:
@@ -339,7 +342,8 @@ class BlockStream(Rows):
         """Σ work(portion); where partitions of a Dask collection lie elsewhere, it is done there."""
         assert self.blocks is not None
         if self.device is not None and not self.gaps:
-            return self._sent.sum(self.portions, work)
+            measured = replace(self._portion_maker, measured=True)  # what is missing by now shows on the device
+            return self._sent.sum(lambda: self._portions(measured), work, self.portions)
         if self.blocks.partitions is None:
             return super().sum_portions(work)
         found: S = self.blocks.sum_partitions(_PortionWork(self._portion_maker, work))
@@ -364,6 +368,15 @@ def _refuse_other_count(n_before: int, n_now: int, what: str) -> None:
         )
 
 
+def _refuse_lost_cells(table: FloatArray) -> None:
+    """Refuse rows of a source without gaps that has some by now, or numbers that are not finite."""
+    if not np.isfinite(float(table.min()) + float(table.max())):
+        raise InvalidDataError(
+            "the source changed while it was trained on: all of its cells were finite numbers at first, and some are "
+            "missing or infinite now; a function must return a fresh iterator over the same rows each time it is called"
+        )
+
+
 @dataclass(frozen=True)
 class PortionMaker:
     """Makes rows of a block: those that count, about the mean of all."""
@@ -372,10 +385,14 @@ class PortionMaker:
     block_rows: int
     gaps: bool
     scale: FloatArray | None
+    measured: bool = False
+    """Whether no cell is looked at to find rows without a value."""
 
     def __call__(self, block: Numbers) -> Rows | None:
         """The rows of a block; None where none of them counts."""
-        kept = rows_with_values(block)
+        kept = rows_with_weight(block) if self.measured else rows_with_values(block)
+        if not self.gaps and not self.measured and len(kept.table):
+            _refuse_lost_cells(kept.table)
         if not len(kept.table):
             return None
         return Rows(kept.table, self.offset, kept.weight, self.block_rows, self.gaps, scale=self.scale)
@@ -409,10 +426,16 @@ def stream_of(found: Survey, width: int) -> BlockStream:
 
 def rows_with_values(rows: Numbers) -> Numbers:
     """Rows that have a weight and of which something was measured."""
-    seen = np.ones(len(rows.table), dtype=bool) if rows.weight is None else rows.weight > 0
     if np.isnan(rows.table.min()):
-        seen &= ~np.isnan(rows.table).all(axis=1)
-    return rows if seen.all() else rows.part(np.flatnonzero(seen))
+        rows = rows.part(np.flatnonzero(~np.isnan(rows.table).all(axis=1)))
+    return rows_with_weight(rows)
+
+
+def rows_with_weight(rows: Numbers) -> Numbers:
+    """Rows that have a weight."""
+    if rows.weight is None or rows.weight.all():
+        return rows
+    return rows.part(np.flatnonzero(rows.weight))
 
 
 def extremes(table: FloatArray, names: Any, first_row: int, *, accept_missing: bool) -> tuple[float, float]:
