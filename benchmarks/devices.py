@@ -146,7 +146,7 @@ def streams(name: str, n_rows: int) -> None:
     for D in (20, 100):
         X = sheet(n_rows, D).astype(np.float32)
         fixed: dict[str, Any] = {"nodes": 32, "init": "pca", "tol": 0.0}
-        blocks = Blocks([X[i : i + 250_000] for i in range(0, n_rows, 250_000)])
+        blocks = Blocks([X[i : i + 2**18] for i in range(0, n_rows, 2**18)])  # whole blocks, so that none is copied
         resident, left, sent = (
             _per_iteration(rows, {**fixed, "device": where})
             for rows, where in ((X, device), (blocks, device), (blocks, full))

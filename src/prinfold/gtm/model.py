@@ -23,8 +23,9 @@ from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Param
 from prinfold.gtm.penalties import Penalty
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
 
-ROWS_PER_SUM = 32
-"""Rows with every node, or as many responsibilities, that have sums of their own: forming these must cost little."""
+ROWS_PER_SUM = 96
+"""Rows with every node, or as many responsibilities, that have sums of their own: forming these must cost little.
+With 32 of them a planned pass of 100 000 × 50 and 3600 nodes took 7 % longer on one thread."""
 
 _GROWTH = 1.1
 """Factor by which steps are stretched further after each that went well."""

@@ -39,6 +39,10 @@ _SWEEP_AFTER = 4
 _COMPILE_ONCE_FROM = 2**26
 """The same of a single pass."""
 
+_MANY_ROWS = 2**16
+"""Rows of which passes with as many nodes as a map has by default load the compiler anyway, so that those with fewer
+nodes before them may as well."""
+
 _NODES_ONCE = 600
 """Nodes from which a single pass is worth planning."""
 
@@ -53,7 +57,7 @@ _ROWS_PER_GROUP = {False: 32, True: 80}
 _BOUNDS_AT_ONCE = 2**16
 """A chunk of bounds that stays in a core's cache."""
 
-_FEWEST_BOUNDED, _CHUNKS_OF_BOUNDS = 16, 64
+_FEWEST_BOUNDED, _CHUNKS_OF_BOUNDS = 16, 32
 """Groups of a chunk at least, and chunks that are enough for many threads: each is a call or a few."""
 
 _MOST_ROWS = 512
@@ -229,8 +233,7 @@ def plan(
     bound = _bound_for(noise, rows, n_pairs)
     if bound is None:
         return (whole_sums(noise, nodes, rows) if sweeps else whole(rows)), hint
-    large = n_pairs >= _COMPILE_ONCE_FROM or (n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER)
-    compiled = sweeps and large and noise.capabilities.compiled is not None
+    compiled = sweeps and _pays_to_compile(rows, n_pairs, hint) and noise.capabilities.compiled is not None
     groups = hint.groups
     if hint.age & (hint.age - 1) == 0:  # zero or a power of two
         groups = make_groups(surface, rows, weights, compiled)
@@ -242,6 +245,12 @@ def plan(
         # Dense for now; not even a bound is computed again before the groups are renewed.
         return _dense(nodes, rows, compiled and _sums_at_once(noise)), Hint(None, hint.age + 1)
     return RowBatches(groups, near) if groups.fine else _parts(groups, near), after
+
+
+def _pays_to_compile(rows: Rows, n_pairs: int, hint: Hint) -> bool:
+    """Whether a pass of a training is worth the compiler, which is loaded once."""
+    small = n_pairs < _SWEEP_FROM and rows.n_rows < _MANY_ROWS
+    return n_pairs >= _COMPILE_ONCE_FROM or (not small and (hint.age >= _SWEEP_AFTER or rows.n_rows >= _MANY_ROWS))
 
 
 def _bound_for(noise: AnyNoise, rows: Rows, n_pairs: int) -> Bound | None:
