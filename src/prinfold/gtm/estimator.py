@@ -23,10 +23,9 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.evidence_training import first_penalty, with_evidence
 from prinfold.gtm.fitting import GivenRows, choose_penalty, noise_attributes, plain_recipe
 from prinfold.gtm.latent_grid_model import LatentGridModel
-from prinfold.gtm.model_files import NOISE_PARAMETERS
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe, needs_of
+from prinfold.gtm.noise.recipes import NOISE_PARAMETERS, NOISES, ColumnSpread, NoiseRecipe, needs_of
 from prinfold.gtm.recipe import Recipe, TrainingJob, on_device, with_start_step
 from prinfold.gtm.starts.first_parameters import in_units
 from prinfold.gtm.starts.outliers import robust

@@ -80,7 +80,7 @@ class FittedSurface:
     def refuse_levels(self) -> None:
         """Raise an error where columns are levels or counts, among which a surface has no place."""
         self.require_map()
-        odd = [column for column in self.model._column_kinds or () if column.kind != "gaussian"]
+        odd = [column for column in self.model._column_kinds or () if not column.traits.gaussian]
         if odd:
             raise InvalidParameterError(
                 f"column {odd[0].name!r} is {odd[0].kind}, so the surface has no place among the rows; draw "

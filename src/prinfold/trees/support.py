@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray
-from prinfold.base.trajectories import draw_weights
+from prinfold.base.unique_rows import draw_weights
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.loops import Meter
 from prinfold.validation.settings import check_setting, refits

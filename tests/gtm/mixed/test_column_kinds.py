@@ -16,6 +16,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.gtm.mixed import exponential_families as kinds
 from prinfold.gtm.mixed.column_kinds import automatic_kind, choose_columns, read_columns
+from prinfold.gtm.mixed.column_layout import Layout
 from prinfold.gtm.mixed.column_nodes import mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise
 from prinfold.gtm.mixed.column_summaries import RawColumn, summarize
@@ -93,8 +94,8 @@ def test_separation_is_held_by_the_penalty():
 
 
 def noise_of(names, widths, **settings):
-    layout = kinds.Layout(tuple(names), tuple(widths))
-    n = len(layout.columns("gaussian"))
+    layout = Layout(tuple(names), tuple(widths))
+    n = len(layout.gaussian_columns)
     cells, prior = CellNoise(1e-9, np.full(n, 1e-9), np.ones(n)), np.zeros((2, layout.n_predictors))
     return MixedNoise(layout, cells, *prior, **settings)
 
