@@ -69,6 +69,9 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     _takes_blocks: ClassVar[bool] = False
     """Whether a fit reads rows block by block, and so takes all rows of a Dask collection."""
 
+    _takes_sequences: ClassVar[bool] = False
+    """Whether rows may belong together in sequences, which ``lengths`` or ``groups`` tell apart."""
+
     # ------------------------------------------------------------------ what a method must provide
 
     @abstractmethod

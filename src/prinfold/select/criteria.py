@@ -44,6 +44,10 @@ class Evidence:
         return f"the evidence with the {self.hessian} Hessian"
 
     def parts(self, rows: Rows, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
+        if not rows.stand_alone:
+            raise InvalidParameterError(
+                f"by={self.hessian!r} takes each row for itself, which sequences are not; use by='held-out'"
+            )
         return [(None, None)]
 
     def score(self, model: Any, rows: Rows) -> float:

@@ -37,9 +37,9 @@ with noise that reaches as much further would cost nothing.
 
 @dataclass(frozen=True)
 class FactorParameters(Parameters):
-    """Weights, precision β, and the factors of which a ``loading`` makes U: √η, or Vᵀ (q, D)."""
+    """Weights, precision β, and the factors of which a ``loading`` makes U: √η (), or Vᵀ (q, D)."""
 
-    factors: Any
+    factors: FloatArray
     loading: Loading
 
     def extrapolate(self, new: Self, factor: float) -> Self:
@@ -62,7 +62,7 @@ class Finished(NamedTuple):
     """Weights, what U is made of, and the means (K, 1 + q, D) of (1, f) at the nodes in the units of the E-step."""
 
     weights: FloatArray
-    factors: Any
+    factors: FloatArray
     means: FloatArray
 
 
@@ -70,10 +70,11 @@ class Loading(Protocol):
     """The verbs of a loading; see the head of this file."""
 
     @property
-    def n_factors(self) -> int: ...
+    def n_factors(self) -> int:
+        """Directions in which rows scatter further."""
 
-    def initial(self, weights: FloatArray) -> Any:
-        """First coefficients of U."""
+    def initial(self, weights: FloatArray) -> FloatArray:
+        """First factors, of which U is made."""
 
     def factors(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
         """(q, K, D) Uᵀ at the nodes."""
@@ -86,14 +87,14 @@ class Loading(Protocol):
     ) -> Finished:
         """Parameters with new coefficients."""
 
-    def extrapolate(self, old: Any, new: Any, factor: float) -> Any:
+    def extrapolate(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
         """The step from ``old`` to ``new``, ``factor`` times as far."""
 
-    def to_arrays(self, factors: Any) -> dict[str, Any]:
+    def to_arrays(self, factors: FloatArray) -> dict[str, float | FloatArray]:
         """Fitted attributes by name."""
 
-    def restore(self, arrays: dict[str, Any], n_columns: int) -> Any:
-        """Coefficients of U from stored arrays; a ValueError where they do not fit."""
+    def restore(self, arrays: dict[str, Any], n_columns: int) -> FloatArray:
+        """Factors from stored arrays; a ValueError where they do not fit."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,8 @@ class AlignedLoading:
     spacing: float
     reach: float | None = None
 
-    def initial(self, weights: FloatArray) -> float:
-        return self.spacing * (_FIRST_REACH if self.reach is None else self.reach)
+    def initial(self, weights: FloatArray) -> FloatArray:
+        return np.asarray(self.spacing * (_FIRST_REACH if self.reach is None else self.reach))
 
     def factors(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
         return np.asarray(parameters.factors * np.moveaxis(surface.node_jacobian(parameters.weights), 2, 0))
@@ -133,25 +134,27 @@ class AlignedLoading:
                 size += (1.0 if a == b else 2.0) * float(np.sum(sums.second[0, at(a, b)] * (M[a] * M[b])))
         slope = along / size if size > 0 else 1.0
         root, most = float(np.sqrt(np.trace(sums.spread_of_factors()) / self.n_factors)), _MOST_REACH * self.spacing
-        if parameters.factors * abs(slope) * root > most:  # as far as allowed with the units as they are: uphill too
-            slope, root = min(slope, most / parameters.factors), 1.0
+        before = float(parameters.factors)
+        if before * abs(slope) * root > most:  # as far as allowed with the units as they are: uphill too
+            slope, root = min(slope, most / before), 1.0
         longer = np.concatenate([means[:, :1], slope * means[:, 1:]], axis=1)
-        return Finished(coefficients, float(parameters.factors * abs(slope) * root), longer)
+        return Finished(coefficients, np.asarray(before * abs(slope) * root), longer)
 
-    def extrapolate(self, old: float, new: float, factor: float) -> float:
+    def extrapolate(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
         """√η extrapolated by its logarithm."""
         if old <= 0 or new <= 0 or self.reach is not None:
             return new
-        return min(float(old * (new / old) ** factor), _MOST_REACH * self.spacing)
+        before, after = float(old), float(new)
+        return np.asarray(min(before * (after / before) ** factor, _MOST_REACH * self.spacing))
 
-    def to_arrays(self, factors: float) -> dict[str, Any]:
+    def to_arrays(self, factors: FloatArray) -> dict[str, float | FloatArray]:
         return {"reach": float(factors) / self.spacing}
 
-    def restore(self, arrays: dict[str, Any], n_columns: int) -> float:
+    def restore(self, arrays: dict[str, Any], n_columns: int) -> FloatArray:
         reach = arrays.get("reach")
         if not isinstance(reach, float) or not 0 <= reach < np.inf:
             raise ValueError("the reach of the noise along the surface, finite and not negative")
-        return reach * self.spacing
+        return np.asarray(reach * self.spacing)
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ class SharedLoading:
     def extrapolate(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
         return np.asarray(old + factor * (new - old))
 
-    def to_arrays(self, factors: FloatArray) -> dict[str, Any]:
+    def to_arrays(self, factors: FloatArray) -> dict[str, float | FloatArray]:
         """Along principal axes, the longest first: any turn of V is the same noise."""
         _, size, axes = np.linalg.svd(factors, full_matrices=False)
         return {"loadings": (size * leading_signs(axes))[:, None] * axes}

@@ -43,7 +43,7 @@ class FactorModel:
     def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> FactorParameters:
         return self._make_parameters(weights, 1.0 / variance, self.loading.restore(arrays, weights.shape[1]))
 
-    def _make_parameters(self, weights: FloatArray, precision: float, factors: Any) -> FactorParameters:
+    def _make_parameters(self, weights: FloatArray, precision: float, factors: FloatArray) -> FactorParameters:
         return FactorParameters(weights, precision, factors, self.loading, ceiling=1.0 / self.floor)
 
     def m_step(

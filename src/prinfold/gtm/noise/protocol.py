@@ -175,7 +175,11 @@ class Noise(Protocol[P, B, N, S]):
 
 AnyNodes: TypeAlias = Nodes[Any, Any]
 AnyNoise: TypeAlias = Noise[Any, Any, Any, Any]
-"""Nodes and noise of some kind, where it does not matter which."""
+"""Nodes and noise of some kind, where it does not matter which.
+
+Parameters, blocks, nodes and statistics of one kind go together, which types can say only where the kind is named. A
+model holds one noise and hands its own objects back to it; ``Any`` stands for those here, and nowhere within a kind.
+"""
 
 
 # ----------------------------------------------------------------------------------- what only some kinds can do

@@ -68,6 +68,8 @@ class SequenceVerbs(GTM):
     memory_ = None  # of a stream, which there is none of
     _takes_blocks: ClassVar[bool] = False  # which say nothing of sequences, and may end in the midst of one
 
+    _takes_sequences: ClassVar[bool] = True
+
     def _device(self) -> Device | None:
         return None
 
