@@ -176,7 +176,7 @@ class OnMap:
 
     @classmethod
     def of(cls, surface: Any, features: Blocks, *, frames: bool) -> OnMap:
-        """How a map reads the features of a source."""
+        """The reading of a source's features that a map needs."""
         assert features.columns is not None
         return cls(surface, None if frames else features.reader, features.columns)
 

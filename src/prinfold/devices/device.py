@@ -1,4 +1,4 @@
-"""Where passes over rows are computed, if not by this machine's processor: a library of arrays and a device of its.
+"""Devices that compute passes over rows in place of this machine's processor: a library of arrays, and one of its own.
 
 A device holds rows in single precision. What comes back are NumPy arrays, and sums are added up in double precision
 here, so that fitted models are the same objects wherever they were trained.
@@ -145,7 +145,7 @@ _CURRENT: ContextVar[Device | None] = ContextVar("device", default=None)
 
 
 def current_device() -> Device | None:
-    """Where the rows of the verb under way came from; None for NumPy and all else in this machine's memory."""
+    """Device that the rows of the verb under way came from; None for NumPy and all else in this machine's memory."""
     return _CURRENT.get()
 
 

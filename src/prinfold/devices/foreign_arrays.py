@@ -22,7 +22,7 @@ _PROCESSOR = ("cpu", "CPU_DEVICE")
 
 
 def home_of(X: Any) -> Device | None:
-    """Where answers about an array of another library are wanted; None for NumPy and whatever else is a table."""
+    """Place of answers about an array of another library; None for NumPy and whatever else is a table."""
     library = type(X).__module__.partition(".")[0]
     if library not in _LIBRARIES or not hasattr(X, "device"):
         return None

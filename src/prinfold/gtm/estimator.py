@@ -278,7 +278,7 @@ class GTM(LatentGridModel):
     def effective_weights(
         self, X: Any, hessian: str = "approximate", sample_weight: Any = None, *, errors: Any = None
     ) -> float:
-        """How many of the weights the rows determine, thesis (5.21); the prior decides the others.
+        """Number of weights that the rows determine, thesis (5.21); the prior decides the others.
 
         Parameters
         ----------
@@ -371,7 +371,7 @@ class GTM(LatentGridModel):
         return weight_posterior.surface_covariance(self._model_with_prior(), posterior, self._parameters(), places)
 
     def outlier_weights(self, X: Any, *, errors: Any = None) -> FloatArray:
-        """How much each row counts beside one on the surface, with Student noise: little for an outlier.
+        """Weight of each row beside one on the surface, with Student noise: little for an outlier.
 
         The expected scale u of a row given what was measured of it, averaged over the nodes by their posterior
         weights: about 1 for rows that scatter as the noise does, and falling with the square of the distance from the

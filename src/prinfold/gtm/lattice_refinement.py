@@ -1,4 +1,4 @@
-"""Where rows lie between the nodes of a lattice.
+"""Places of rows between the nodes of a lattice.
 
 The nodes are a quadrature of a prior that is uniform over the latent space. It does for a likelihood, but where the
 noise is narrower than the distance of nodes a posterior mean falls on the nearest node. With h the spacing of nodes, s
@@ -57,7 +57,7 @@ _QUANTILE = 0.75
 _CELLS_WITHIN = 2.75
 """Noise deviations e within which cells matter: what lies beyond holds some thousandths of the weight."""
 
-_FARTHEST = 58.0
+_MOST_NATS = 58.0
 """Nats below a row's sum of weights; farther down weights are not told apart."""
 
 _PLANNED_NATS = 26.0
@@ -180,7 +180,7 @@ class Refinement:
         """(K,) the share of a row's weights from which a cell matters to it."""
         nats = 0.5 * np.square(_CELLS_WITHIN + 0.5 * np.linalg.norm(self.widths, axis=1))
         # The largest share is 1/K at least, and no row is left without a cell.
-        return np.asarray(np.minimum(np.exp(-np.minimum(nats, _FARTHEST)), 0.5 / len(nats)))
+        return np.asarray(np.minimum(np.exp(-np.minimum(nats, _MOST_NATS)), 0.5 / len(nats)))
 
 
 class EveryPoint(NamedTuple):
@@ -407,7 +407,7 @@ def _pieces(row: IntArray, cell: IntArray, log_weight: FloatArray, n_rows: int) 
     with np.errstate(invalid="ignore"):
         relative = log_weight - largest[row, None]
     relative[np.isnan(relative)] = 0.0  # rows beyond the range of the numbers are as far from every cell
-    weight = np.exp(np.maximum(relative, -_FARTHEST))
+    weight = np.exp(np.maximum(relative, -_MOST_NATS))
     total = np.add.reduceat(weight @ np.ones(weight.shape[1]), starts[:-1])
     return Pieces(starts, cell, weight / total[row, None])
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 
-_SINGLE = 1e-5
-_TINY = 1e-30
+_SINGLE_PRECISION_ERROR = 1e-5
+_SMALLEST_ERROR = 1e-30
 """Products of vectors of up to sixteen numbers in single precision are off by less than the first of the product of
 their lengths: rounding each number, each product and each sum by 6e-8 makes (16 + 3) times that. Where numbers are too
 small for single precision they are off by less than the second, in units of their own."""
@@ -109,7 +109,7 @@ def _bounds_of_known_rows(Y: FloatArray, balls: Balls, least: float) -> FloatArr
 
     radii = np.stack([balls.radius, balls.within, balls.beside])
     given = np.ascontiguousarray(Y), np.ascontiguousarray(balls.center), radii, np.ascontiguousarray(balls.frame)
-    slack = _SINGLE, _TINY * balls.unit**2
+    slack = _SINGLE_PRECISION_ERROR, _SMALLEST_ERROR * balls.unit**2
     assert balls.seen is not None
     assert balls.starts is not None
     return bounds_of_balls(*given, balls.seen, balls.starts, ROUNDING, slack, least, balls.unit)

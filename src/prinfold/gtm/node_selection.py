@@ -1,4 +1,4 @@
-"""Which nodes matter for which rows: the plan of a pass over the data.
+"""Nodes that matter for rows: the plan of a pass over the data.
 
 Once a map has unfolded, a row has a dozen nodes with any responsibility to speak of. Rows are gathered
 into groups that lie close together in data space, and a noise that can ``bound`` tells for each group which nodes
@@ -88,7 +88,7 @@ class Part(NamedTuple):
         return self.rows.stop - self.rows.start if isinstance(self.rows, slice) else len(self.rows)
 
     def n_entries(self, n_nodes: int) -> int:
-        """How many responsibilities it takes."""
+        """Number of responsibilities that it takes."""
         return self.n_rows * (n_nodes if self.near is None else len(self.near))
 
 
@@ -105,7 +105,7 @@ class RowBatch(NamedTuple):
     n_pairs: int
 
     def n_entries(self, n_nodes: int) -> int:
-        """How many responsibilities it takes."""
+        """Number of responsibilities that it takes."""
         return self.n_pairs
 
 
@@ -164,13 +164,13 @@ class RowBatches(Sequence[RowBatch]):
 
     @cached_property
     def n_pairs(self) -> IntArray:
-        """How many responsibilities each batch takes."""
+        """Number of responsibilities that each batch takes."""
         before = np.append(0, np.cumsum(np.diff(self.groups.starts) * np.diff(self.near.cuts)))
         return np.diff(before[[0, *(some.stop for some in self.groups.runs)]])
 
 
 def entries(parts: Sequence[Part | RowBatch], n_nodes: int) -> Sequence[int] | IntArray:
-    """How many responsibilities each part takes."""
+    """Numbers of responsibilities that parts take."""
     return parts.n_pairs if isinstance(parts, RowBatches) else [part.n_entries(n_nodes) for part in parts]
 
 
@@ -258,7 +258,7 @@ def plan_once(
 
 
 def _share_of_nodes(bound: Bound, nodes: AnyNodes, rows: Rows) -> float:
-    """Which share of the nodes matters to a row, by the mean of a few: bounds of balls without a radius are exact."""
+    """Share of the nodes that matters to a row, by the mean of a few: bounds of balls without a radius are exact."""
     some = np.unique(np.linspace(0, rows.n_rows - 1, _PROBED_ROWS).astype(np.intp))
     center = rows.block(some).astype(np.float64, copy=False)
     nil, none = np.zeros(len(some)), np.empty((rows.n_columns, 0))
@@ -464,7 +464,7 @@ def _rows_at_once(n_rows: int) -> int:
 
 
 def _cut(label: IntArray) -> IntArray:
-    """Where groups begin and end among sorted labels; runs longer than the most are cut evenly."""
+    """Bounds of groups among sorted labels; runs longer than the most are cut evenly."""
     edges = np.flatnonzero(np.r_[True, label[1:] != label[:-1], True])
     first, length = edges[:-1], np.diff(edges)
     pieces = -(-length // _MOST_ROWS)

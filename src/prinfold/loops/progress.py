@@ -148,7 +148,7 @@ class PassBar:
         return of_pass
 
     def _time(self, share: float, n_read: int, seconds: float) -> str:
-        """How long this pass takes, and at most all that may follow: it comes first, since a terminal may cut lines."""
+        """Time of this pass, and at most of all that may follow: it comes first, since a terminal may cut lines."""
         if share <= 0.0:
             return f"{n_read} rows read"
         left = seconds * (1.0 - share) / share

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from prinfold.devices import Device
-from prinfold.rows.placed import placed
+from prinfold.rows.device_rows import copy_to_device
 from prinfold.rows.rows import Rows
 from prinfold.rows.tree_sums import S, tree_sum
 
@@ -57,7 +57,7 @@ def sent_ahead(device: Device, portions: Iterator[Rows]) -> Iterator[Rows]:
         if rows is None:
             return None
         there = replace(rows, device=device)
-        placed(there)
+        copy_to_device(there)
         return there
 
     with ThreadPoolExecutor(1, thread_name_prefix="prinfold-sender") as sender:
@@ -84,7 +84,7 @@ class _TableThere:
 
 def _without_table_here(rows: Rows) -> Rows:
     """Rows whose table lies on a device alone: the copy in this memory is let go."""
-    there, device = placed(rows), rows.device
+    there, device = copy_to_device(rows), rows.device
     table: Any = _TableThere(rows.table.shape, rows.table.dtype)
     found = Rows(table, rows.offset, None, rows.block_rows, device=device)
     found.get_or_make(device, lambda: there)

@@ -275,7 +275,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
     def support(
         self, X: Any, sample_weight: Any = None, n_samples: int = 50, *, random_state: RandomState = None
     ) -> FloatArray:
-        """How often each branch is found again in trees of rows drawn anew, with replacement (bootstrap).
+        """Share of trees of rows drawn anew, with replacement (bootstrap), in which each branch is found again.
 
         These trees lie in the components of this one and have its bandwidth.
         A branch is found again where another tree has, nearer than half its length or a bandwidth to either of its

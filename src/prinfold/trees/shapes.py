@@ -29,7 +29,7 @@ _FINE_STEPS, _FINE_TOL = 50, 1e-6
 
 
 class BridgeRule(NamedTuple):
-    """Which edges close a loop.
+    """The rule by which edges close a loop.
 
     Most length in ``bandwidths``; least way between its ends along the tree, in units of it (``detour``); and rows by
     length on it, as a ``share`` of what is usual.
@@ -80,7 +80,7 @@ def find_shape(topology: str, problem: TreeProblem, state: TreeState, shortest: 
 
 
 def branches_with_loop(problem: TreeProblem, state: TreeState, shortest: float) -> int:
-    """How many branches there are where clear loops are closed; 0 where there is none."""
+    """Number of branches where clear loops are closed; 0 where there is none."""
     if len(state.centers) < 3 or np.isfinite(problem.reach):
         return 0
     some = problem.on(evenly_by_radius(problem.rows, problem.weight, _LOOP_ROWS))

@@ -91,7 +91,7 @@ def common_tree(model: Any, table: FloatArray, weight: FloatArray, rng: np.rando
 
 
 def ends_and_forks(graph: RidgeGraph) -> tuple[int, int]:
-    """How many places of a graph are free ends, and how many are forks."""
+    """Number of places of a graph that are free ends, and of those that are forks."""
     return int((graph.degrees == 1).sum()), int((graph.degrees > 2).sum())
 
 

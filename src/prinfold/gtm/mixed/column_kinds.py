@@ -311,7 +311,7 @@ def _kind_of_text(found: ColumnSummary) -> tuple[str, str]:
 
 
 def _number_of(found: ColumnSummary) -> str:
-    """How many different values there are, in words."""
+    """Number of different values, in words."""
     return f"more than {found.most:.0f}" if found.distinct is None else str(len(found.distinct))
 
 

@@ -368,7 +368,7 @@ class MixedGTM(MixedTables):
         return replace(rows, offset=offset)
 
     def _spread(self, rows: Rows) -> ColumnSpread:
-        """How far the Gaussian columns of rows spread."""
+        """Spread of the Gaussian columns of rows."""
         g = self.columns_.layout.gaussian_columns
         if not len(g):
             return ColumnSpread(1.0, np.empty(0), np.empty(0))

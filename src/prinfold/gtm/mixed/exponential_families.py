@@ -167,7 +167,7 @@ def _newton(
 def _step_share(
     value: Callable[[FloatArray], float], weights: FloatArray, step: FloatArray, present: float, promise: float
 ) -> float:
-    """How much of a step to take, 0 where none of it is uphill."""
+    """Share of a step to take, 0 where none of it is uphill."""
     factor = 1.0
     for _ in range(_MOST_HALVINGS):
         there = value(weights + factor * step)

@@ -37,7 +37,7 @@ NOISE_PARAMETERS = mapping_of(number | array())
 
 
 class ColumnSpread(NamedTuple):
-    """How far data spread.
+    """Spread of data.
 
     ``floor`` is the smallest noise variance on average over the columns, ``floors`` (D,) are the smallest of each, and
     ``scale`` (D,) is the standard deviation of each column, 0 where it does not vary.

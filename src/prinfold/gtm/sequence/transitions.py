@@ -1,4 +1,4 @@
-"""How a chain goes from node to node (thesis 7.4): a short step, or with a small probability a jump to anywhere.
+"""Transitions of a chain between nodes (thesis 7.4): a short step, or with a small probability a jump to anywhere.
 
     p(k | j) = (1 − ε) a_jk + ε / K,        Σ_k a_jk = 1,        a_jk = 0 unless k is near j
 

@@ -70,23 +70,23 @@ _CYCLE_ROWS = 1000
 _MOST_TRIED = 2
 """Ways round that are compared."""
 
-_WORTH_UNROLLING = 0.6
+_MOST_TRIAL_ERROR_SHARE = 0.6
 """Share of the squared error of places in the principal plane that unrolled places leave at most, to be worth a trial:
 0.00 to 0.6 on most rolls, coils, spirals and arcs, and 0.64 to 1.2 on real tables, where little came of the trial."""
 
-_CLEARLY_ROLLED = 0.25
+_ROLLED_ERROR_SHARE = 0.25
 """The same share below which the trial is made even if the map from the plane has no folds and no rows that could be in
 several places. Of 168 simulated tables 27 had a larger share and such a map, and a trial gained 0.02 nats at most; of
 252 others two corkscrews of 300 rows lost 0.2."""
 
-_WORTH_MORE_ROWS = 0.8
+_MOST_LOOK_ERROR_SHARE = 0.8
 """The same share of a look at some rows, below which more are unrolled before the plane is taken: of six tables of 1000
 closed curves and trefoils in wide noise it was 0.64 to 0.76 of three, and 0.34 to 0.55 with all rows."""
 
-_WORSE_SHARE = 0.1
+_MORE_ROWS_ALLOWANCE = 0.1
 """How much larger a share may come of more rows, which follow a roll better, and still be taken."""
 
-_FEW_ROWS = 100
+_FEWEST_TRIAL_ROWS = 100
 """Rows below which the plane is kept as it is, whatever was trained from it."""
 
 _TINY = 1e-300
@@ -215,15 +215,15 @@ def ranked_starts(model: GTMModel, rows: Rows, unroll: Unroller | None = None) -
     plain = GTMModel(model.surface, IsotropicNoise(model.noise.floor), model.penalty)
     plane = pca_start(plain, rows, np.random.default_rng(0))
     look = _unroll(plain, rows, _TRIAL_ROWS, unroll)
-    if look is None or look.share >= _WORTH_MORE_ROWS:
+    if look is None or look.share >= _MOST_LOOK_ERROR_SHARE:
         return [_as_first(model, plane)]
     closed = has_angles(latent)
     unique, weight = distinct_rows(rows, np.random.default_rng(0), _CYCLE_ROWS if closed else _TRIAL_ROWS)
     some = as_rows(unique, None, weight, width=latent.n_nodes)
     half = first_half(plain, some, plane)
-    if look.share >= _CLEARLY_ROLLED and np.isfinite(half.objective) and not half.troubled:
+    if look.share >= _ROLLED_ERROR_SHARE and np.isfinite(half.objective) and not half.troubled:
         return [_as_first(model, _kept(half, plane, rows))]
-    unrolled = [each for each in _unroll_more(plain, rows, look) if each.share < _WORTH_UNROLLING]
+    unrolled = [each for each in _unroll_more(plain, rows, look) if each.share < _MOST_TRIAL_ERROR_SHARE]
     if not unrolled:
         return [_as_first(model, _kept(half, plane, rows))]
     others = [each.parameters for each in unrolled]
@@ -242,7 +242,7 @@ def _kept(trial: Trial, plane: Parameters, rows: Rows) -> Parameters:
     rows only, of which oil flow came to 0.14 less.
     """
     of_plane = trial.start is plane
-    some = not _FEW_ROWS <= trial.rows.n_rows < _TRIAL_ROWS or has_angles(trial.given.surface.latent)
+    some = not _FEWEST_TRIAL_ROWS <= trial.rows.n_rows < _TRIAL_ROWS or has_angles(trial.given.surface.latent)
     as_it_was = rows.filled or (of_plane and some) or not np.isfinite(trial.objective)
     return trial.start if as_it_was else trial.state.parameters
 
@@ -282,7 +282,7 @@ def _unroll_more(model: GTMModel, rows: Rows, look: Unrolled) -> list[Unrolled]:
         return [look]
     if model.surface.latent.dimension == 1:
         return [more, look]
-    return [look if more.share > look.share + _WORSE_SHARE else more]
+    return [look if more.share > look.share + _MORE_ROWS_ALLOWANCE else more]
 
 
 def _as_first(model: GTMModel, parameters: Parameters) -> Parameters:
