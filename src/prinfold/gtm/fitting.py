@@ -315,11 +315,9 @@ def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second
     other = train_map(again, job, again.begin(again, job), partial(run, callbacks=False))
     # Better is what is likelier, or nearly as likely and not troubled.
     gain = other.outcome.history["objective"][-1] - first.outcome.history["objective"][-1]
-    return (
-        other
-        if gain > 0 or (gain > -TIE_NATS and not is_folded_or_many_peaked(on_rows(recipe, other, rows)))
-        else first
-    )
+    tied = -TIE_NATS < gain <= 0
+    sounder = tied and not is_folded_or_many_peaked(on_rows(recipe, other, rows))
+    return other if gain > 0 or sounder else first
 
 
 def on_rows(recipe: Recipe, fitted: FittedMap, rows: Rows) -> MapOnRows:

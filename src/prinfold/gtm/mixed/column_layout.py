@@ -40,8 +40,28 @@ def _two_shares(eta: FloatArray) -> FloatArray:
     return np.asarray(softmax(np.hstack([np.zeros_like(eta), eta]), axis=1))
 
 
-TWO_LEVELS = LevelCoding(lambda levels: levels[-1:], _two_shares, lambda share: np.hstack([1.0 - share, share]), most=2)
-ALL_LEVELS = LevelCoding(lambda levels: levels, lambda eta: np.asarray(softmax(eta, axis=1)), lambda shares: shares)
+def _both_shares(share: FloatArray) -> FloatArray:
+    return np.hstack([1.0 - share, share])
+
+
+def _last_level(levels: Sequence[Any]) -> Sequence[Any]:
+    return levels[-1:]
+
+
+def _every_level(levels: Sequence[Any]) -> Sequence[Any]:
+    return levels
+
+
+def _shares(eta: FloatArray) -> FloatArray:
+    return np.asarray(softmax(eta, axis=1))
+
+
+def _as_they_are(shares: FloatArray) -> FloatArray:
+    return shares
+
+
+TWO_LEVELS = LevelCoding(_last_level, _two_shares, _both_shares, most=2)
+ALL_LEVELS = LevelCoding(_every_level, _shares, _as_they_are)
 
 
 class CellRule(NamedTuple):
