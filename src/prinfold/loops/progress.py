@@ -171,13 +171,12 @@ def _in_words(seconds: float) -> str:
 
 
 @contextmanager
-def passes_shown(verbose: int, label: str, stream: TextIO | None = None) -> Iterator[None]:
+def passes_shown(verbose: int, label: str) -> Iterator[None]:
     """Show a bar over passes through sources, where a bar is asked for and somebody looks on."""
-    stream = stream or sys.stderr
-    if verbose != 1 or not somebody_looks_on(stream):
+    if verbose != 1 or not somebody_looks_on(sys.stderr):
         yield
         return
-    with PassBar(label, stream) as bar, report_passes_to(bar.hear):
+    with PassBar(label, sys.stderr) as bar, report_passes_to(bar.hear):
         yield
 
 
