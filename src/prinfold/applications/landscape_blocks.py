@@ -64,7 +64,7 @@ class LabelledBlocks:
         return cls(features, lambda work: blocks.sum_pieces(_OnPieces(wanted, blocks.weight, work)), n_columns)
 
     @classmethod
-    def beside(cls, X: Any, y: Any, *, several: bool) -> LabelledBlocks:
+    def of_collections(cls, X: Any, y: Any, *, several: bool) -> LabelledBlocks:
         """Dask collections of rows and of what is to be predicted, cut in the same places."""
         if y.ndim > (2 if several else 1):
             raise InvalidDataError(f"y has {y.ndim} dimensions; give the class of each row, as one column")

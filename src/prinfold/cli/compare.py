@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import IntArray
-from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
+from prinfold.cli.command import Command, output_arguments, table_arguments, whole_number
 from prinfold.cli.console import Console, as_options, wrap_line
-from prinfold.cli.methods import Scaling, aliases, changed_settings, choose_scaling
+from prinfold.cli.methods import Scaling, aliases, changed_settings
 from prinfold.cli.next_steps import CHOOSING, READING, USES, command_line, next_steps, repeat_options
 from prinfold.cli.planning import (
     check_dimensions,
@@ -21,6 +21,7 @@ from prinfold.cli.planning import (
     label_of,
     read,
     scaling_arguments,
+    scaling_for,
     with_names,
 )
 from prinfold.cli.tables.columns import comma_separated, name_columns
@@ -70,7 +71,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     choice_arguments(parser)
     scaling_arguments(parser)
     table_arguments(parser)
-    talk_arguments(parser)
+    output_arguments(parser)
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -84,9 +85,7 @@ def _compare(options: argparse.Namespace) -> int:
     chosen = chosen_columns(table, options)
     cells = ChosenCells.of(table, chosen.names)
     check_dimensions(options.dimensions, cells)
-    scaling, why = choose_scaling(
-        options.scaling, cells.matrix, chosen.names, embedding=table.embedding, spoken=table.with_units(chosen.names)
-    )
+    scaling, why = scaling_for(cells, options.scaling)
     index, notes = _rows_to_compare(cells, options, scaling)
     shape = f"{quantity(len(index), 'row')} × {quantity(len(chosen.names), 'column')}"
     console.say(f"Comparing methods on {options.data}: {shape}, in {options.folds} folds. This may take a minute.")

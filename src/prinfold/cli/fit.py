@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
+from prinfold.cli.command import Command, out_arguments, output_arguments, table_arguments, whole_number
 from prinfold.cli.console import Console, align, as_options, wrap_line
 from prinfold.cli.methods import SCALINGS, changed_settings, method_name
 from prinfold.cli.models import StoredSurface, fold_remarks
@@ -97,7 +97,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     choice_arguments(parser)
     scaling_arguments(parser)
     table_arguments(parser)
-    talk_arguments(parser)
+    output_arguments(parser)
 
 
 def _fit(options: argparse.Namespace) -> int:

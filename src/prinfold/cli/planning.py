@@ -130,14 +130,18 @@ def check_dimensions(asked: int | None, cells: ChosenCells) -> None:
         )
 
 
+def scaling_for(cells: ChosenCells, asked: str | None) -> tuple[Scaling, str]:
+    """The scaling to use for some columns of a table, and the reason in words."""
+    table, names = cells.table, cells.names
+    return choose_scaling(asked, cells.matrix, names, embedding=table.embedding, spoken=table.with_units(names))
+
+
 def make_plan(
     table: FileTable, chosen: ChosenColumns, cls: Any, options: argparse.Namespace, *, verbose: bool
 ) -> FitPlan:
     """Choose rows, scaling and method before the work begins; settings that cannot work are refused here."""
     cells = ChosenCells.of(table, chosen.names)
-    scaling, why = choose_scaling(
-        options.scaling, cells.matrix, chosen.names, embedding=table.embedding, spoken=table.with_units(chosen.names)
-    )
+    scaling, why = scaling_for(cells, options.scaling)
     if scaling is not RAW and cells.matrix is None:
         raise InvalidDataError(
             f"columns of text cannot be scaled; leave --{scaling.name} out, or take numbers only with --columns"

@@ -52,11 +52,11 @@ class Device:
     def center(self, table: FloatArray, offset: FloatArray) -> Any:
         """Rows less an offset, by double precision on the device."""
         xp, double = self.xp, self.xp.float64
-        there = xp.astype(self.bring(np.ascontiguousarray(table)), double)
+        there = xp.astype(self.put_as_is(np.ascontiguousarray(table)), double)
         centered = there - xp.asarray(offset, dtype=double, device=self.place)
         return xp.astype(centered, getattr(xp, self.dtype))
 
-    def bring(self, array: FloatArray) -> Any:
+    def put_as_is(self, array: FloatArray) -> Any:
         """An array on the device, in the precision that it has."""
         if "cuda" in self.name and type(self.place).__module__ == "torch":
             # Through memory that the device reads by itself, which is faster than that of a plain array.
@@ -65,7 +65,7 @@ class Device:
 
     def put(self, array: FloatArray) -> Any:
         """An array on the device, in its precision."""
-        return self.bring(np.ascontiguousarray(array, dtype=self.dtype))
+        return self.put_as_is(np.ascontiguousarray(array, dtype=self.dtype))
 
     def total(self, parts: Any) -> FloatArray:
         """Sums that were found in parts (p, …), added up in double precision, there if it can, and brought here."""

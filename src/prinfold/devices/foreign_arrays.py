@@ -75,7 +75,7 @@ def _bring(value: Any) -> Any:
 def _send(home: Device, answer: Any) -> Any:
     """An answer with every array in it sent home."""
     if isinstance(answer, np.ndarray) and answer.dtype.kind in "fiub":
-        return home.bring(np.ascontiguousarray(answer))
+        return home.put_as_is(np.ascontiguousarray(answer))
     if isinstance(answer, tuple):
         sent = [_send(home, each) for each in answer]
         return type(answer)(*sent) if hasattr(answer, "_fields") else tuple(sent)

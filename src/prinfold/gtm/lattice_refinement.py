@@ -34,7 +34,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.e_step import TakeGroups
 from prinfold.gtm.model import GTMModel, visit_parts
-from prinfold.gtm.node_selection import plan_once, whole_once
+from prinfold.gtm.node_selection import plan_every_node_once, plan_once
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, Groups, PairedLogDensity, Parameters, Posterior, require
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.latent.base import NO_RESULTANT
@@ -349,7 +349,7 @@ def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callabl
     if np.quantile(refined.least, 1 - _QUANTILE) >= np.exp(-_PLANNED_NATS):
         parts = plan_once(refined.coarse, noise, state, rows, refined.parameters.weights)
     else:
-        parts = whole_once(noise, state, rows)
+        parts = plan_every_node_once(noise, state, rows)
     visit_parts(coarse, rows, state, parts, refine, _refine_groups(refined, take))
 
 

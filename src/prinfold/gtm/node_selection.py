@@ -194,13 +194,13 @@ def whole(rows: Rows) -> list[Part]:
     return [Part(part, None) for part in rows.slices]
 
 
-def whole_sums(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
+def plan_every_node(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
     """Every row with every node for a pass of sums, compiled where that pays."""
     large = rows.n_rows * len(nodes.centers) >= _COMPILE_ONCE_FROM
     return _dense(nodes, rows, large and _sums_at_once(noise))
 
 
-def whole_once(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
+def plan_every_node_once(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
     """Every row with every node for a single pass that asks for weights, compiled where that pays."""
     large = rows.n_rows * len(nodes.centers) >= _COMPILE_ONCE_FROM
     return _dense(nodes, rows, large and noise.capabilities.compiled_weights is not None)
@@ -223,7 +223,7 @@ def plan(
     n_pairs = rows.n_rows * surface.latent.n_nodes
     bound = _bound_for(noise, rows, n_pairs)
     if bound is None:
-        return (whole_sums(noise, nodes, rows) if sweeps else whole(rows)), hint
+        return (plan_every_node(noise, nodes, rows) if sweeps else whole(rows)), hint
     large = n_pairs >= _COMPILE_ONCE_FROM or (n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER)
     compiled = sweeps and large and noise.capabilities.compiled is not None
     groups = hint.groups
@@ -252,7 +252,7 @@ def plan_once(
     n_pairs = rows.n_rows * n_nodes
     bound = _bound_for(noise, rows, n_pairs)
     if bound is None or n_nodes < _NODES_ONCE or _share_of_nodes(bound, nodes, rows) > _PROMISING_SHARE:
-        return whole_once(noise, nodes, rows)
+        return plan_every_node_once(noise, nodes, rows)
     compiled = noise.capabilities.compiled_weights is not None and n_pairs >= _COMPILE_ONCE_FROM
     return plan(surface, noise, nodes, rows, weights, Hint(None, _SWEEP_AFTER if compiled else 0), compiled)[0]
 

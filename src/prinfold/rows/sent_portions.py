@@ -42,14 +42,14 @@ class SentPortions:
 
     def _sent(self, portions: Iterator[Rows]) -> Iterator[Rows]:
         left: list[Rows] = []
-        for rows in sent_ahead(self.device, portions):
+        for rows in send_ahead(self.device, portions):
             yield rows
             if self.keeps:
                 left.append(_without_table_here(rows))
         self.kept = left if self.keeps else None
 
 
-def sent_ahead(device: Device, portions: Iterator[Rows]) -> Iterator[Rows]:
+def send_ahead(device: Device, portions: Iterator[Rows]) -> Iterator[Rows]:
     """Portions of rows on a device, each read and sent there while the one before it is worked on."""
 
     def send() -> Rows | None:

@@ -180,7 +180,7 @@ def _graph(problem: TreeProblem, state: TreeState, shortest: float, rule: Bridge
             break
         if np.bincount(edges.ravel(), minlength=len(state.centers))[a] > 1:
             continue  # a bridge leads there already
-        if _way_between(state.centers, edges, a)[b] < rule.detour * length:
+        if _path_lengths_from(state.centers, edges, a)[b] < rule.detour * length:
             continue
         more = np.vstack([edges, [a, b]])
         if _rows_by_length(problem, state.centers, more)[-1] > rule.share * np.median(usual):
@@ -278,7 +278,7 @@ def longest_way(shape: TreeShape) -> IntArray:
     return np.asarray(way)
 
 
-def _way_between(centers: FloatArray, edges: IntArray, a: int) -> FloatArray:
+def _path_lengths_from(centers: FloatArray, edges: IntArray, a: int) -> FloatArray:
     """(K,) ways along edges from one centre to all."""
     return np.asarray(dijkstra(_lengths(centers, edges), directed=False, indices=[a])[0])
 

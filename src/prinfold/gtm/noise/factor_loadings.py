@@ -7,7 +7,7 @@ by one regression:
 - aligned: U_k = √η J_k, and both y and J are linear in the weights: Θ = W and B_k = [φ_k; √η ψ_k];
 - shared: U_k = V, Θ = [W; Vᵀ] and B_k = [φ_k 0; 0 I].
 
-``finished`` then takes the units of f from the rows: where f is found to scatter by Ω instead of I, U is multiplied by
+``update`` then takes the units of f from the rows: where f is found to scatter by Ω instead of I, U is multiplied by
 the root of Ω. What f is measured in does not matter to the density, so that this is a step of EM with one parameter
 more (Liu, Rubin & Wu, 1998): the objective rises as surely, and faster.
 """
@@ -58,7 +58,7 @@ class Regression(NamedTuple):
     penalized: FloatArray
 
 
-class Finished(NamedTuple):
+class UpdatedLoading(NamedTuple):
     """Weights, what U is made of, and the means (K, 1 + q, D) of (1, f) at the nodes in the units of the E-step."""
 
     weights: FloatArray
@@ -82,9 +82,9 @@ class Loading(Protocol):
     def regression(self, surface: BasisMap, parameters: FactorParameters) -> Regression:
         """The mean of a row as linear in coefficients, and those as they are."""
 
-    def finished(
+    def update(
         self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
-    ) -> Finished:
+    ) -> UpdatedLoading:
         """Parameters with new coefficients."""
 
     def extrapolate(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
@@ -119,12 +119,12 @@ class AlignedLoading:
         design = np.concatenate([surface.node_features[:, None], slopes], axis=1)
         return Regression(design, parameters.weights, surface.penalty_mask)
 
-    def finished(
+    def update(
         self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
-    ) -> Finished:
+    ) -> UpdatedLoading:
         """√η: the slope of the regression of residuals on J f, times the root of the scatter of f."""
         if self.reach is not None or parameters.factors == 0:
-            return Finished(coefficients, parameters.factors, means)
+            return UpdatedLoading(coefficients, parameters.factors, means)
         M = np.moveaxis(means, 0, 2)  # (1 + q, D, K)
         along, size = float(np.vdot(sums.first[0, 1:], M[1:])), 0.0
         for a in range(1, len(M)):
@@ -138,7 +138,7 @@ class AlignedLoading:
         if before * abs(slope) * root > most:  # as far as allowed with the units as they are: uphill too
             slope, root = min(slope, most / before), 1.0
         longer = np.concatenate([means[:, :1], slope * means[:, 1:]], axis=1)
-        return Finished(coefficients, np.asarray(before * abs(slope) * root), longer)
+        return UpdatedLoading(coefficients, np.asarray(before * abs(slope) * root), longer)
 
     def extrapolate(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
         """√η extrapolated by its logarithm."""
@@ -183,14 +183,14 @@ class SharedLoading:
         both = np.concatenate([parameters.weights, parameters.factors])
         return Regression(design, both, np.append(surface.penalty_mask, np.zeros(q)))
 
-    def finished(
+    def update(
         self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
-    ) -> Finished:
+    ) -> UpdatedLoading:
         """V times the symmetric root of the scatter of f, which turns it the least."""
         weights, V = coefficients[: -self.n_factors], coefficients[-self.n_factors :]
         size, turned = np.linalg.eigh(sums.spread_of_factors())
         root = (turned * np.sqrt(np.maximum(size, 0.0))) @ turned.T
-        return Finished(np.ascontiguousarray(weights), root @ V, means)
+        return UpdatedLoading(np.ascontiguousarray(weights), root @ V, means)
 
     def extrapolate(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
         return np.asarray(old + factor * (new - old))

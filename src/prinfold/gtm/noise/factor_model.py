@@ -57,7 +57,7 @@ class FactorModel:
         design, before, penalized = self.loading.regression(surface, parameters)
         decay = penalty.strength(parameters.level) * penalized
         coefficients = solve_factors(sums, design, decay, before, solve_symmetric)
-        new = self.loading.finished(coefficients, design @ coefficients, sums, parameters)
+        new = self.loading.update(coefficients, design @ coefficients, sums, parameters)
         error = sums.residual(new.means) + (sums.seen - sums.trusted) / parameters.level
         precision = penalty.precision(sums.seen, error, surface.roughness(new.weights))
         return self._make_parameters(new.weights, min(precision, 1.0 / self.floor), new.factors)

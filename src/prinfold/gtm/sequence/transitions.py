@@ -52,7 +52,7 @@ class Chain:
         return ChainSteps(self.initial, self.moves.cuts, self.moves.node, share, self.jump / self.moves.n_nodes)
 
     @property
-    def forgetful(self) -> bool:
+    def independent_rows(self) -> bool:
         """Whether rows are independent: every step is a jump to any node, and sequences begin anywhere."""
         return self.jump == 1.0 and self.flat_start
 

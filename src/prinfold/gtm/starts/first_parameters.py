@@ -137,7 +137,7 @@ def spectral_start(embedder: Embedder, model: GTMModel, rows: Rows, rng: np.rand
     across a fold sends neighbours in latent space to far ends of the data, and the regression shows it.
     """
     placements = spectral_placements(embedder, rows, model.surface.latent, rng)
-    return _best_of([placed_start(model, placed) for placed in placements])
+    return _best_of([regression_start(model, placed) for placed in placements])
 
 
 def given_start(places: FloatArray, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -146,7 +146,7 @@ def given_start(places: FloatArray, model: GTMModel, rows: Rows, rng: np.random.
     Z = latent.domain.retract(check_latent(places, latent.n_columns))
     some = slice(0, None, max(1, rows.n_rows // _PLACED_ROWS))
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-    return _best_of([placed_start(model, EmbeddedRows(Z[some], rows.block(some), weight[some]))])
+    return _best_of([regression_start(model, EmbeddedRows(Z[some], rows.block(some), weight[some]))])
 
 
 def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -171,7 +171,7 @@ def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parame
 
 def _cycle_fits(model: GTMModel, rows: Rows, rng: np.random.Generator) -> list[Fit]:
     placements = cycle_placements(cast(Lattice, model.surface.latent), *distinct_rows(rows, rng))
-    return [placed_start(model, placed) for placed in placements]
+    return [regression_start(model, placed) for placed in placements]
 
 
 def furthest_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -266,10 +266,10 @@ def _unroll(model: GTMModel, rows: Rows, most: int, unroll: Unroller | None = No
     places = (unroll or Unroller())(latent, rows, most)
     if latent.dimension >= rows.n_columns or len(places.rows[0]) <= latent.n_embedded + 2:
         return None
-    unrolled = min((placed_start(model, placed) for placed in places.unrolled), key=lambda fit: fit.error)
+    unrolled = min((regression_start(model, placed) for placed in places.unrolled), key=lambda fit: fit.error)
     if has_angles(latent):
         return Unrolled(unrolled.parameters, 0.0)
-    return Unrolled(unrolled.parameters, unrolled.error / max(placed_start(model, places.flat).error, _TINY))
+    return Unrolled(unrolled.parameters, unrolled.error / max(regression_start(model, places.flat).error, _TINY))
 
 
 def _unroll_more(model: GTMModel, rows: Rows, look: Unrolled) -> list[Unrolled]:
@@ -307,7 +307,7 @@ class Fit(NamedTuple):
         return self.model.noise.initial(self.weights, precision)
 
 
-def placed_start(model: GTMModel, placed: EmbeddedRows) -> Fit:
+def regression_start(model: GTMModel, placed: EmbeddedRows) -> Fit:
     """Ridge regression of the rows on the basis functions at their places.
 
     A prior on the weights asks for the noise before it is known. What is left over by one regression serves the next,

@@ -194,12 +194,12 @@ def stretch_ellipses(model: Any) -> StretchEllipses:
     room = distance[both > 0] / both[both > 0]
     fits = float(room.min()) if np.isfinite(room).any() else 0.5 / max(float(half.max(initial=0.0)), 1e-300)
     if layout.plane is not None and drawing.grid is not None:
-        fits = min(fits, _room_to_the_edge(layout.plane, center, axes))
+        fits = min(fits, _largest_scale_inside(layout.plane, center, axes))
     scale = 0.95 * fits
     return StretchEllipses(center, scale * half, np.arctan2(U[:, 1, 0], U[:, 0, 0]), scale)
 
 
-def _room_to_the_edge(layout: Plane, center: FloatArray, axes: FloatArray) -> float:
+def _largest_scale_inside(layout: Plane, center: FloatArray, axes: FloatArray) -> float:
     """The largest scale at which no ellipse hangs over an open edge."""
     reach = np.linalg.norm(axes, axis=2)  # half-widths along the axes of the paper
     gap = np.minimum(center - np.asarray(layout.low), np.asarray(layout.high) - center)
