@@ -116,7 +116,7 @@ class Pieces(NamedTuple):
     def _embedded_mean(self, latent: Subdivision) -> FloatArray:
         if not self.compiled:
             return self._sums(np.einsum("pm,pme->pe", self.weight, latent.embedded[self.cell]))
-        from prinfold.gtm._pieces_jit import sum_over_pieces  # loads numba, which small jobs never need
+        from prinfold.gtm._latent_posterior_jit import sum_over_pieces  # loads numba, which small jobs never need
 
         return sum_over_pieces(self.starts, self.cell, self.weight, latent.embedded)
 
