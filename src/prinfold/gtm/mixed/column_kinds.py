@@ -216,7 +216,7 @@ def choose_columns(
     found = choose_kinds([summarize(each, weight) for each in raw], wanted, size_factor, frame)
     for each, column in zip(raw, found, strict=True):
         if not column.levels:
-            _refuse_numbers(each.name, each.values, each.what, column.traits)
+            _refuse_cells(each, column.traits)
     return found
 
 
@@ -247,7 +247,7 @@ def _place(key: Any, names: Sequence[str]) -> int:
 def _as_column(found: ColumnSummary, wanted: str | None) -> Column:
     if not found.n:
         raise InvalidDataError(f"column {found.name!r} holds no value in any row; drop it")
-    if found.what != "text" and math.isinf(max(found.high, -found.low)):
+    if not found.is_text and math.isinf(max(found.high, -found.low)):
         raise InvalidDataError(f"column {found.name!r} contains infinity (inf); mark what is not known as missing")
     kind, why = (wanted, "as asked for") if wanted else automatic_kind(found)
     coding = ALL_KINDS[kind].levels
@@ -264,7 +264,7 @@ def automatic_kind(found: ColumnSummary) -> tuple[str, str]:
     """
     if found.what == "boolean":
         return "bernoulli", "true or false"
-    if found.what == "text":
+    if found.is_text:
         return _kind_of_text(found)
     if found.what == "float":
         if found.distinct is not None and found.distinct.tolist() == [0.0, 1.0]:
@@ -326,11 +326,11 @@ def _levels(found: ColumnSummary, coding: LevelCoding) -> tuple[Any, ...]:
         )
     else:
         whole = found.what == "integer"
-        distinct = found.distinct if found.what == "text" else found.distinct.tolist()
+        distinct = found.distinct if found.is_text else found.distinct.tolist()
         levels = tuple(
             sorted(map(int, distinct) if whole else distinct, key=lambda value: (type(value).__name__, value))
         )
-        if coding.most == 2 and found.what != "text" and set(levels) <= {0, 1}:  # one of which may be missing
+        if coding.most == 2 and not found.is_text and set(levels) <= {0, 1}:  # one of which may be missing
             levels = (0, 1) if whole else (0.0, 1.0)
     odd = next((level for level in levels if not isinstance(level, str | bool | int | float)), None)
     if odd is not None:
@@ -354,12 +354,12 @@ def encode(raw: RawColumn, column: Column, unseen: str, of: str = "") -> FloatAr
     if not len(raw.present) and not column.traits.gives_factors:  # of what type is a column of nothing?
         return np.full(len(raw.values), np.nan)
     if not column.levels:
-        _refuse_numbers(column.name, raw.values, raw.what, column.traits, of)
+        _refuse_cells(raw._replace(name=column.name), column.traits, of)
         return np.asarray(raw.values, dtype=np.float64)
     place: dict[Any, float] = {level: float(i) for i, level in enumerate(column.levels)}
     place[None] = np.nan
     values = raw.values.tolist()
-    if raw.what != "text":
+    if not raw.is_text:
         values = [None if _is_missing(value) else value for value in values]
     codes = np.array([place.get(value, -1.0) for value in values])
     strange = codes < 0
@@ -375,9 +375,10 @@ def encode(raw: RawColumn, column: Column, unseen: str, of: str = "") -> FloatAr
     return np.where(strange, np.nan, codes)
 
 
-def _refuse_numbers(name: str, values: Any, what: str, kind: ColumnKind, of: str = "") -> None:
+def _refuse_cells(raw: RawColumn, kind: ColumnKind, of: str = "") -> None:
     """Raise an error for a column whose values its kind cannot have."""
-    if what == "text":
+    name, values = raw.name, raw.values
+    if raw.is_text:
         row = next((i for i, value in enumerate(values) if value is not None), 0)
         raise InvalidDataError(
             f"column {name!r} holds text, such as {values[row]!r} in row {row}{of}, but was to be {kind.name}; it "

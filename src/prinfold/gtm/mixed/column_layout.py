@@ -81,7 +81,7 @@ def _no_factors(values: FloatArray) -> BoolArray:
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """What columns of a kind have.
+    """Everything in which columns of one kind differ from those of another.
 
     ``family`` is that of its cells, None where they are Gaussian or not modelled; ``levels`` how these are coded, None
     of numbers. ``counts`` are of a rate times the size factor of the row, and where they are ``scattered`` that rate

@@ -45,7 +45,7 @@ _MOST_SAMPLED_ROWS = 2000
 
 
 class MapSettings(NamedTuple):
-    """What a start takes of the settings of a map: its recipe, made anew for each part, and whether it tries starts."""
+    """Settings of a map that a start takes: its recipe, made anew for each part, and whether it tries starts."""
 
     recipe: Callable[[], Recipe]
     tries_starts: bool
