@@ -49,6 +49,18 @@ ARROWS = {
     ("surfaces", "curves"): "bends of a surface are held to the noise as those of a curve are",
 }
 
+# Inside a family: compiled code at the bottom, then the maths, then the estimators. The only maths that imports
+# scikit-learn, with the reason for each.
+BORROWED = {
+    "kernel_manifolds.feature_kernels": "kernels between pairs of rows that users know by scikit-learn's names",
+    "kernel_manifolds.kmm_training": "nearest neighbours in many columns, where a tree of ours would be no better",
+    "kernel_manifolds.starts": "t-SNE, a start that is asked for by name",
+    "density.recipes": "a mixture to be fitted is an estimator of scikit-learn, of which a copy is fitted",
+}
+
+SHARED_MATHS = {"rows", "numerics", "geometry", "latent", "loops", "basis_maps"}
+"""Shared parts of which all is maths."""
+
 # The only imports that may point the other way, and only inside the method named, in one file of ``base`` each.
 LAZY = {"plot": "plot", "explorer": "explore", "notebook": "_summary"}
 
@@ -71,6 +83,8 @@ class Import:
     target: str
     line: int
     function: str | None
+    types_only: bool = False
+    """Whether type checkers alone read it: what compiled code is handed may be named so."""
 
     def __str__(self) -> str:
         return f"{self.source}:{self.line} imports {self.target}"
@@ -83,6 +97,16 @@ class _Collector(ast.NodeVisitor):
         self.source, self.modules, self.found = source, modules, list[Import]()
         self.folder = source if is_package else source.rpartition(".")[0]
         self.functions: list[str] = []
+        self.types_only = False
+
+    def visit_If(self, node: ast.If) -> None:
+        before = self.types_only
+        self.types_only = before or (isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING")
+        for each in node.body:
+            self.visit(each)
+        self.types_only = before
+        for each in node.orelse:
+            self.visit(each)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.functions.append(node.name)
@@ -107,7 +131,8 @@ class _Collector(ast.NodeVisitor):
             self._add(full if full in self.modules or not base.startswith("prinfold") else base, node.lineno)
 
     def _add(self, target: str, line: int) -> None:
-        self.found.append(Import(self.source, target, line, self.functions[-1] if self.functions else None))
+        function = self.functions[-1] if self.functions else None
+        self.found.append(Import(self.source, target, line, function, self.types_only))
 
 
 def noun(module: str) -> str:
@@ -115,11 +140,15 @@ def noun(module: str) -> str:
     return ".".join(module.split(".")[1:2])
 
 
-def read_imports(package: Path) -> list[Import]:
-    trees = {
+def trees_by_module(package: Path) -> dict[str, ast.Module]:
+    return {
         ".".join((package.name, *Path(name).with_suffix("").parts)): tree
         for name, tree in syntax_trees(package).items()
     }
+
+
+def read_imports(package: Path) -> list[Import]:
+    trees = trees_by_module(package)
     modules = {name.removesuffix(".__init__") for name in trees}
     found = []
     for name, tree in trees.items():
@@ -190,8 +219,64 @@ def _foreign(each: Import, home: str) -> list[str]:
     return said
 
 
+def _name(node: ast.expr) -> str:
+    """The last name of an expression such as ``base.Estimator`` or ``Noise[P]``."""
+    node = node.value if isinstance(node, ast.Subscript) else node
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def estimator_modules(package: Path) -> set[str]:
+    """Modules that define an estimator, a class of scikit-learn's contract, or a class that one is made of."""
+    bases, home = dict[str, set[str]](), dict[str, str]()
+    for module, tree in trees_by_module(package).items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):  # a class name means one thing in the whole package
+                bases[node.name] = {_name(each) for each in node.bases}
+                home[node.name] = module.removesuffix(".__init__")
+    found, more = set[str](), {"BaseEstimator"}
+    while more - found:
+        found |= more
+        more = {name for name, above in bases.items() if above & found}
+    parts = found
+    while parts:
+        parts = {each for name in parts for each in bases.get(name, ()) if each in home} - found
+        found |= parts
+    return {home[name] for name in found & set(home)}
+
+
+def storey_complaints(package: Path) -> list[str]:
+    """Imports that break the order inside families: compiled code, then the maths, then the estimators."""
+    estimators, said = estimator_modules(package), []
+    for each in read_imports(package):
+        library, ours = each.target.partition(".")[0], each.target.startswith("prinfold")
+        inside = LAYERS.get(noun(each.source)) == SLICES or noun(each.source) in SHARED_MATHS
+        if _is_compiled(each.source):
+            below = _is_compiled(each.target) or noun(each.target) == "_typing"
+            if ours and not below and not each.types_only:
+                said.append(f"{each}: compiled code stands at the bottom, and takes other compiled code and types only")
+        elif inside and each.source not in estimators:
+            if each.target in estimators:
+                said.append(f"{each}: the maths stands below the estimators; hand it what it needs of their settings")
+            if library == "sklearn" and each.source.partition(".")[2] not in BORROWED:
+                said.append(f"{each}: no maths imports scikit-learn; BORROWED has the exceptions")
+    return said
+
+
 def test_the_house_keeps_its_layers() -> None:
     assert complaints(PACKAGE) == []
+
+
+def test_inside_a_family_compiled_code_comes_first_then_maths_then_estimators() -> None:
+    assert storey_complaints(PACKAGE) == []
+
+
+def test_every_method_is_taken_for_an_estimator() -> None:
+    assert {method.cls.__module__ for method in METHODS.values()} <= estimator_modules(PACKAGE)
+
+
+def test_every_loan_from_scikit_learn_is_used() -> None:
+    used = {each.source.partition(".")[2] for each in read_imports(PACKAGE) if each.target.startswith("sklearn.")}
+    assert set(BORROWED) <= used - {each.partition(".")[2] for each in estimator_modules(PACKAGE)}
 
 
 def test_every_arrow_between_families_is_used() -> None:
@@ -295,3 +380,41 @@ def test_a_broken_house_is_caught(tmp_path: Path, files: dict[str, str], match: 
     said = complaints(build(tmp_path, files))
     with pytest.raises(AssertionError, match=match):
         assert not said, "\n".join(said)
+
+
+BASE = "from sklearn.base import BaseEstimator\nclass Base(BaseEstimator): ...\n"
+ROOM = {"gtm/estimator.py": "from prinfold.base.manifold import Base\nclass GTM(Base): ...\n", "base/manifold.py": BASE}
+
+
+@pytest.mark.parametrize(
+    ("files", "match"),
+    [
+        ({"gtm/_e_jit.py": "from prinfold.gtm.sums import total\n", "gtm/sums.py": ""}, "compiled code stands at"),
+        ({"rows/_e_jit.py": "from prinfold import exceptions\n", "exceptions.py": ""}, "compiled code stands at"),
+        ({"gtm/sums.py": "from prinfold.gtm.estimator import GTM\n"}, "the maths stands below the estimators"),
+        ({"pps/sums.py": "def f():\n    import prinfold.gtm.estimator\n"}, "the maths stands below the estimators"),
+        ({"gtm/sums.py": "from sklearn.base import clone\n"}, "no maths imports scikit-learn"),
+        ({"gtm/sums.py": "def f():\n    import sklearn.neighbors\n"}, "no maths imports scikit-learn"),
+        ({"latent/nodes.py": "from sklearn.base import clone\n"}, "no maths imports scikit-learn"),
+    ],
+)
+def test_a_family_out_of_order_is_caught(tmp_path: Path, files: dict[str, str], match: str) -> None:
+    said = storey_complaints(build(tmp_path, ROOM | files))
+    assert len(said) == 1
+    with pytest.raises(AssertionError, match=match):
+        assert not said, said[0]
+
+
+def test_a_family_in_order_passes(tmp_path: Path) -> None:
+    names = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from prinfold.gtm.sums import Steps\n"
+    verbs = "from sklearn.utils.validation import check_is_fitted\nclass Verbs: ...\n"
+    estimator = ROOM["gtm/estimator.py"].replace("(", "(Verbs, ")
+    files = {
+        "gtm/_e_jit.py": names + "from prinfold.numerics._exp_jit import exp\n",
+        "numerics/_exp_jit.py": "from prinfold._typing import FloatArray\n",
+        "gtm/sums.py": "from prinfold.gtm import _e_jit\n",
+        "gtm/verbs.py": verbs,
+        "gtm/estimator.py": "from prinfold.gtm.verbs import Verbs\n" + estimator,
+        "gtm/mixed.py": "from prinfold.gtm.estimator import GTM\nclass Mixed(GTM): ...\n",
+    }
+    assert storey_complaints(build(tmp_path, ROOM | files)) == []

@@ -18,10 +18,12 @@ MOST_VERBS = 8
 # Files that define a seam, whose verbs say what they take and give; those that cannot, with the reason for each.
 TYPED = {
     *("gtm/noise/protocol.py", "gtm/trainers/trainers.py", "gtm/model.py", "basis_maps/bases.py", "latent/base.py"),
-    "latent/drawing.py",
+    *("latent/drawing.py", "gtm/noise/factor_loadings.py"),
     *("geometry/domain.py", "density/densities.py", "numerics/radial_kernels.py", "loops/stopping_rules.py"),
 }
-UNTYPED = {("Noise", "restore"): "a file holds whatever it holds, which is checked here"}
+UNTYPED = dict.fromkeys(
+    [("Noise", "restore"), ("Loading", "restore")], "a file holds whatever it holds, which is checked here"
+)
 
 # Words that stand for one variant of a seam, as the last part of what is asked.
 NOUNS = {

@@ -26,7 +26,7 @@ class Mesh(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """How a map stretches latent space at n places.
+    """Stretch of latent space by a map at n places.
 
     ``factor`` (n,) is the volume ratio √det(JᵀJ); ``directions`` (n, Q, q) are unit eigenvectors of
     JᵀJ as columns, longest first; ``lengths`` (n, q) are the roots of its eigenvalues.

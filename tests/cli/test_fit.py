@@ -14,7 +14,7 @@ import pytest
 
 import prinfold
 from prinfold import cli
-from prinfold.cli.methods import choose_scaling, methods
+from prinfold.cli.methods import SCALINGS, choose_scaling, methods
 from prinfold.cli.tables.columns import choose_columns, find_columns
 from prinfold.cli.tables.reading import read_table
 from prinfold.exceptions import FoldWarning, InvalidDataError
@@ -355,8 +355,8 @@ def test_which_scaling(spreads: list[float], scaling: str) -> None:
     """One narrow column among many, as a pixel at the edge of an image, is no reason to scale."""
     X = np.random.default_rng(0).normal(size=(200, len(spreads))) * spreads
     names = [f"x{j}" for j in range(len(spreads))]
-    assert choose_scaling(None, X, names)[0] == scaling
-    assert choose_scaling("whiten", X, names) == ("whiten", "as asked for")
+    assert choose_scaling(None, X, names)[0].name == scaling
+    assert choose_scaling("whiten", X, names) == (SCALINGS["whiten"], "as asked for")
 
 
 @pytest.mark.parametrize(
@@ -373,8 +373,8 @@ def test_which_scaling(spreads: list[float], scaling: str) -> None:
 )
 def test_columns_in_one_unit_are_not_scaled(names: list[str], scaling: str) -> None:
     X = np.random.default_rng(0).normal(size=(200, 2)) * [1.0, 500.0]
-    assert choose_scaling(None, X, names)[0] == scaling
-    assert choose_scaling("standardize", X, names)[0] == "standardize"
+    assert choose_scaling(None, X, names)[0].name == scaling
+    assert choose_scaling("standardize", X, names)[0].name == "standardize"
 
 
 # -------------------------------------------------------------------------------------------------------- missing cells

@@ -43,7 +43,7 @@ from prinfold import (
     explore,
 )
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
-from prinfold.latent.occupied import has_open_corners, occupied_region
+from prinfold.latent.occupied_region import has_open_corners, occupied_region
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -28,18 +28,18 @@ def test_distances_are_kept_and_points_come_back():
     inside = span.inside(X)
     assert inside.shape == (6, 6)
     assert_allclose(inside @ inside.T, X @ X.T, atol=1e-12)
-    assert_allclose(span.restored(inside), X, atol=1e-12)
+    assert_allclose(span.from_coordinates(inside), X, atol=1e-12)
     assert_allclose(span.outside(X), 0.0, atol=1e-20)
     few = ColumnSpan.of(X[:, :6])
     assert few.inside(X) is X
-    assert few.restored(X) is X
+    assert few.from_coordinates(X) is X
 
 
 def test_a_span_may_lie_anywhere():
     rng = np.random.default_rng(0)
     weights, origin, X = rng.normal(size=(3, 9)), rng.normal(size=9) + 5.0, rng.normal(size=(7, 9))
     span, surface = ColumnSpan.of(weights, origin), rng.normal(size=(7, 3)) @ weights + origin
-    assert_allclose(span.restored(span.inside(surface)), surface, atol=1e-12)
+    assert_allclose(span.from_coordinates(span.inside(surface)), surface, atol=1e-12)
     apart = np.square(X - surface).sum(axis=1)
     assert_allclose(np.square(span.inside(X) - span.inside(surface)).sum(axis=1) + span.outside(X), apart)
 

@@ -141,9 +141,7 @@ def test_cells_that_a_source_loses_are_said_though_a_device_reads_it():
 
     for device in (None, replace(SINGLE, free_bytes=int)):
         reads.clear()
-        with pytest.raises(
-            InvalidDataError, match="all of its cells were finite numbers at first"
-        ):
+        with pytest.raises(InvalidDataError, match="all of its cells were finite numbers at first"):
             GTM(device=device, **QUICK).fit(Blocks(read))
 
 

@@ -112,7 +112,7 @@ def test_a_batch_takes_a_fixed_number_of_calls_whatever_its_rows_and_groups(monk
     X = sheet(8 * 1024)
     settle(monkeypatch, few_points, at_once=True)
     model = GTM(nodes=14, basis=6, max_iter=12, tol=0.0, init="pca").fit(X)
-    batches = len(pruning.whole_sums(model._model.noise, gtm_nodes(model), model._rows(X)))
+    batches = len(pruning.plan_every_node(model._model.noise, gtm_nodes(model), model._rows(X)))
     more = calls_of(lambda: JOBS[job](model, X)) - calls_of(lambda: JOBS[job](model, X[: len(X) // 2]))
     assert batches == 8
     assert more <= MOST_CALLS[job] * batches / 2

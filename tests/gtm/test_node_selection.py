@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from prinfold import GTM, PPS
 from prinfold.exceptions import InvalidParameterError
-from prinfold.gtm import _e_step_jit, _pieces_jit
+from prinfold.gtm import _e_step_jit, _latent_posterior_jit
 from prinfold.gtm import model as gtm
 from prinfold.gtm import node_selection as pruning
 from prinfold.gtm import posterior as posteriors
@@ -227,7 +227,7 @@ def test_every_verb_is_the_dense_one(monkeypatch, always, verb, dtype, compiled)
     X[:3] += np.array([[3.0], [30.0], [1e4]], dtype=dtype)  # far from every node, where sums of weights underflow
     model = trained(X[3:])
     groups = []
-    for module, name in ((_e_step_jit, "weigh_groups"), (_pieces_jit, "cells_that_matter")):
+    for module, name in ((_e_step_jit, "weigh_groups"), (_latent_posterior_jit, "cells_that_matter")):
         plain = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *args, plain=plain: groups.append(args[1]) or plain(*args))
     for name in ("_SWEEP_FROM", "_COMPILE_ONCE_FROM"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import sys
+from collections import Counter
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.house import PACKAGE, syntax_trees
 
 import prinfold
 from prinfold import GTM, PPS, GaussianProcess, Incremental, LowRankNoise, StudentNoise
@@ -27,24 +30,53 @@ FEATURES = {
     "gtm/noise/factor_starts.py": {"noise": LowRankNoise(1), "n_components": 1},
     "gtm/trainers/blockwise.py": {"trainer": "incremental"},
 }
-"""File of each optional feature, and settings that put it in."""
+"""File of each optional feature of a recipe, and settings that put it in."""
+
+PLAIN = {
+    "e_step",
+    "estimator",
+    "fitting",
+    "latent_grid_model",
+    "lattice_refinement",
+    "model",
+    "node_selection",
+    "noise.isotropic",
+    "noise.protocol",
+    "noise.recipes",
+    "penalties",
+    "posterior",
+    "softmax",
+    "starts.first_parameters",
+    "starts.placements",
+    "starts.unrolling",
+    "trainers.stream_memory",  # memory_ is a fitted attribute: any fit may be gone on with by partial_fit
+    "trainers.trainers",
+    "warnings",
+}
+"""Files of the GTM that a default fit calls, and no others: whatever else lies beside them is a feature that is off."""
+
+ASKED = {
+    "devices": {"find_device": 1, "current_device": 1, "home_of": 1},
+    "loops/bars.py": {"somebody_looks_on": 1, "in_notebook": 1},
+    "loops/progress.py": {"_visible": 1, "working_alone": 1},
+    "loops/training_log.py": {},
+    "loops/snapshots.py": {},
+    "rows/dask_partitions.py": {},
+    "rows/streams.py": {},
+    "validation/dask_verbs.py": {"is_dask": 2},
+}
+"""Features that follow from the table, the place or a surrounding ``with``, and no setting of ours puts in: what is
+asked of each in a default fit, and how often. Dask is looked for at the gate of all verbs, and at that of ``fit``."""
 
 
-OFF = {"gtm/partial_fit.py", "gtm/block_input.py", "rows/streams.py", "gtm/noise/per_cell.py"}
-"""Files of what a plain fit does not do: go on with other rows, read blocks, tell cells apart."""
-
-KEPT = {"gtm/trainers/stream_memory.py": "memory_ is a fitted attribute: any fit may be gone on with by partial_fit"}
-"""Files of optional features that a plain fit calls nevertheless, with the reason for each."""
-
-
-def files_called(**settings) -> set[str]:
-    """Files of the package in which a short fit calls a function."""
-    home, found = Path(prinfold.__file__).parent, set()
+def calls_of(**settings) -> Counter[tuple[str, str]]:
+    """Functions of the package that a short fit calls, by file and name."""
+    home, found = Path(prinfold.__file__).parent, Counter()
 
     def note(frame, event, _):
         path = Path(frame.f_code.co_filename)
         if event == "call" and path.is_relative_to(home):
-            found.add(path.relative_to(home).as_posix())
+            found[path.relative_to(home).as_posix(), frame.f_code.co_name] += 1
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -55,12 +87,41 @@ def files_called(**settings) -> set[str]:
     return found
 
 
+def files_called(**settings) -> set[str]:
+    """Files of the package in which a short fit calls a function."""
+    return {file for file, _ in calls_of(**settings)}
+
+
+def changes_of_recipes() -> set[str]:
+    """Files with a function that takes a recipe first and returns a recipe: the features of a fit."""
+    found = set()
+    for file, tree in syntax_trees(PACKAGE).items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.args.args:
+                first, returned = node.args.args[0].annotation, node.returns
+                if all(isinstance(each, ast.Name) and each.id == "Recipe" for each in (first, returned)):
+                    found.add(file)
+    return found - {"gtm/recipe.py"}  # the words in which features say what they change
+
+
 def test_a_feature_that_is_off_is_not_called() -> None:
     files_called()  # lazy imports
-    plain = files_called()
-    assert "gtm/fitting.py" in plain
-    assert not plain & {*FEATURES, *OFF}
-    assert plain >= set(KEPT)
+    called = files_called()
+    assert {each.removeprefix("gtm/")[:-3].replace("/", ".") for each in called if each.startswith("gtm/")} == PLAIN
+
+
+@pytest.mark.parametrize("place", ASKED)
+def test_what_no_setting_puts_in_is_asked_about_and_no_more(place: str) -> None:
+    files_called()
+    found = Counter()
+    for (file, name), n in calls_of().items():
+        if file.startswith(place):
+            found[name] += n
+    assert found == ASKED[place]
+
+
+def test_every_feature_of_a_recipe_has_settings_that_put_it_in() -> None:
+    assert changes_of_recipes() <= set(FEATURES)
 
 
 @pytest.mark.parametrize("file", FEATURES)

@@ -183,7 +183,7 @@ def test_columns_that_the_surface_does_not_move_in_only_add_to_the_error(net, sa
     within, images = ColumnSpan.of(weights), net.point(places, weights)
     inside = np.square(within.inside(off) - within.inside(images)).sum(axis=1)
     assert_allclose(inside + within.outside(off), np.square(off - images).sum(axis=1))
-    assert_allclose(within.restored(within.inside(images)), images, atol=1e-12)
+    assert_allclose(within.from_coordinates(within.inside(images)), images, atol=1e-12)
 
 
 def test_rows_go_no_farther_than_they_are_whatever_the_mesh_overlooks(monkeypatch):

@@ -8,15 +8,15 @@ import pytest
 from prinfold import PrincipalTree, datasets
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.column_span import ColumnSpan
-from prinfold.trees.support import common_tree, ends_and_forks, found_again
+from prinfold.trees.support import common_tree, ends_and_forks, found_branches
 
 
 def test_a_graph_finds_itself_again_and_not_one_elsewhere() -> None:
     data = datasets.make_tree(400, 0.1, rng=0)
     one = PrincipalTree().fit(data.X).graph_
     other = PrincipalTree().fit(data.X + 5.0).graph_
-    np.testing.assert_array_equal(found_again(one, one, 0.1), 1.0)
-    np.testing.assert_array_equal(found_again(one, other, 0.1), 0.0)
+    np.testing.assert_array_equal(found_branches(one, one, 0.1), 1.0)
+    np.testing.assert_array_equal(found_branches(one, other, 0.1), 0.0)
 
 
 def test_branches_of_a_clear_tree_are_always_found_again() -> None:
@@ -82,5 +82,5 @@ def test_a_branch_that_one_fit_misses_and_most_trees_of_rows_drawn_anew_have_is_
     assert ends_and_forks(plain.graph_) == (3, 1)
     assert ends_and_forks(model.graph_) == (4, 2)
     span = ColumnSpan(model.components_.T, model.offset_)
-    apart = np.linalg.norm(model.graph_.places - span.restored(span.inside(model.graph_.places)), axis=1)
+    apart = np.linalg.norm(model.graph_.places - span.from_coordinates(span.inside(model.graph_.places)), axis=1)
     np.testing.assert_allclose(apart, 0.0, atol=1e-9)  # the common tree lies in the components of the fit

@@ -101,7 +101,7 @@ _COLUMNS = _COLUMN | several(_COLUMN, "such names")
 
 
 def confounders(adata: Any, columns: Sequence[str] | str, *, key_added: str = _DEFAULT_KEY) -> Any:
-    """How much of a trajectory columns such as a batch, a cell-cycle score or the depth of cells explain.
+    """Shares of a trajectory that columns such as a batch, a cell-cycle score or the depth of cells explain.
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StoredEsti
         forget(self)
         refuse_beside(sample_weight)
         if is_dask(X) and is_dask(y):
-            blocks = LabelledBlocks.beside(X, y, several=several)
+            blocks = LabelledBlocks.of_collections(X, y, several=several)
         else:
             blocks = LabelledBlocks.of(X if isinstance(X, Blocks) else Blocks(X), y, several=several)
         columns = blocks.features.columns or ()

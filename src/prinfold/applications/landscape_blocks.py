@@ -12,7 +12,6 @@ from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
 from prinfold._typing import FloatArray
 from prinfold.applications import landscapes
@@ -29,7 +28,7 @@ from prinfold.rows.blocks import Blocks
 from prinfold.rows.column_selection import ColumnReader, Key, take_columns
 from prinfold.rows.dask_partitions import LabelledPiece
 from prinfold.rows.streams import StreamMoments, moments_of
-from prinfold.validation.tables import rows_of
+from prinfold.validation.tables import require_classes, rows_of
 
 _MOST_CLASSES = 10_000
 """Different labels that are kept over all blocks; each is a column of numbers at every node."""
@@ -65,7 +64,7 @@ class LabelledBlocks:
         return cls(features, lambda work: blocks.sum_pieces(_OnPieces(wanted, blocks.weight, work)), n_columns)
 
     @classmethod
-    def beside(cls, X: Any, y: Any, *, several: bool) -> LabelledBlocks:
+    def of_collections(cls, X: Any, y: Any, *, several: bool) -> LabelledBlocks:
         """Dask collections of rows and of what is to be predicted, cut in the same places."""
         if y.ndim > (2 if several else 1):
             raise InvalidDataError(f"y has {y.ndim} dimensions; give the class of each row, as one column")
@@ -151,7 +150,7 @@ def find_classes(piece: Any, kept: Any, labels: Any, weight: FloatArray | None) 
         if missing.any():
             raise ValueError("Input y contains NaN: leave out rows whose class is not known")
         if len(column):
-            check_classification_targets(column.astype(str) if column.dtype == object else column)
+            require_classes(column.astype(str) if column.dtype == object else column)
         found, codes = np.unique(column, return_inverse=True)
     except (TypeError, ValueError) as error:
         raise InvalidDataError(str(error)) from error
@@ -177,7 +176,7 @@ class OnMap:
 
     @classmethod
     def of(cls, surface: Any, features: Blocks, *, frames: bool) -> OnMap:
-        """How a map reads the features of a source."""
+        """The reading of a source's features that a map needs."""
         assert features.columns is not None
         return cls(surface, None if frames else features.reader, features.columns)
 

@@ -16,7 +16,7 @@ from prinfold.files import require_sound
 from prinfold.files.atomic import check_target
 from prinfold.loops import TrainingLog
 from prinfold.loops.snapshots import Snapshot
-from prinfold.validation.failures import fit_arguments, goes_on_from
+from prinfold.validation.failures import fit_arguments, record_resumption
 from prinfold.validation.settings import real
 
 _SETTINGS_WITHOUT_EFFECT = frozenset({"verbose"})
@@ -93,7 +93,7 @@ def open_log(callbacks: Sequence[Any], estimator: Any, table: Any) -> TrainingLo
     }
     log = TrainingLog(found[0].path, found[0].every, identity)
     if log.stages:
-        goes_on_from(os.fspath(log.path), require_sound)
+        record_resumption(os.fspath(log.path), require_sound)
     return log
 
 

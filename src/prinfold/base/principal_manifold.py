@@ -33,7 +33,7 @@ from prinfold.geometry.metric import stretch
 from prinfold.geometry.projection import Projection
 from prinfold.latent import LatentSpace
 from prinfold.latent.cloud import clip_mesh
-from prinfold.latent.occupied import has_open_corners, occupied_region
+from prinfold.latent.occupied_region import has_open_corners, occupied_region
 from prinfold.loops import Listeners, Outcome, StopReason, progress_for
 from prinfold.validation.failures import gate_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -68,6 +68,9 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     _takes_blocks: ClassVar[bool] = False
     """Whether a fit reads rows block by block, and so takes all rows of a Dask collection."""
+
+    _takes_sequences: ClassVar[bool] = False
+    """Whether rows may belong together in sequences, which ``lengths`` or ``groups`` tell apart."""
 
     # ------------------------------------------------------------------ what a method must provide
 
@@ -195,7 +198,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         return self._data_jacobian(self._valid_latent(Z, extrapolate))
 
     def magnification(self, Z: Any, *, extrapolate: bool = False) -> Stretch:
-        """How the map stretches latent space: the volume factor √det(JᵀJ), and along which axes.
+        """Stretch of latent space by the map: the volume factor √det(JᵀJ), and along which axes.
 
         Parameters
         ----------

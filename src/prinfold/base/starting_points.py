@@ -27,6 +27,9 @@ _NUMBERS_TO_SORT = 2**20
 _ROWS_TO_SORT, _FEWEST_TO_SORT = 20_000, 1000
 """Numbers, and rows at the most and least, among which rows for a spectral embedding are looked for."""
 
+_EXTENSION_NEIGHBORS = 12
+"""Rows from whose coordinates those of a new one follow."""
+
 _NEIGHBORHOOD_SIZES = (5, 8, 12, 17)
 """Neighbourhood sizes that are tried: if too small, the graph is not connected; if too large, it has short cuts between
 folds. The best size depends on the sample."""
@@ -375,7 +378,7 @@ def embed_all(
     return Z
 
 
-def extend(X: FloatArray, Z: FloatArray, new: FloatArray, n_neighbors: int = 12) -> FloatArray:
+def extend(X: FloatArray, Z: FloatArray, new: FloatArray) -> FloatArray:
     """(m, Q) coordinates of new rows from those Z (n, Q) of the rows X: Σ_k a_k z_k over the nearest.
 
     This extends a locally linear embedding (Saul & Roweis, 2003). The weights a add up to 1 and minimise ‖x − Σ a_k
@@ -384,9 +387,9 @@ def extend(X: FloatArray, Z: FloatArray, new: FloatArray, n_neighbors: int = 12)
     """
     from sklearn.neighbors import NearestNeighbors
 
-    tree = NearestNeighbors(n_neighbors=min(n_neighbors, len(X))).fit(X)
+    tree = NearestNeighbors(n_neighbors=min(_EXTENSION_NEIGHBORS, len(X))).fit(X)
     out = np.empty((len(new), Z.shape[1]))
-    for part in as_rows(new, width=n_neighbors * new.shape[1]).slices:
+    for part in as_rows(new, width=_EXTENSION_NEIGHBORS * new.shape[1]).slices:
         near = tree.kneighbors(new[part], return_distance=False)
         gap = X[near] - new[part][:, None, :]
         gram = np.einsum("mkd,mld->mkl", gap, gap)

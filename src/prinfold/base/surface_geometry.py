@@ -88,7 +88,7 @@ class SurfaceGeometry:
             rows = dense(table[part]).astype(float)
             block = narrow._nearest_block(self.span.inside(rows), mesh_starts, nodes)
             squared = block.squared_distance + self.span.outside(rows)
-            block = block._replace(points=self.span.restored(block.points), squared_distance=squared)
+            block = block._replace(points=self.span.from_coordinates(block.points), squared_distance=squared)
             for whole, some in zip(found, block, strict=True):
                 whole[part] = some
 

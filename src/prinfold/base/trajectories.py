@@ -11,7 +11,6 @@ Standard deviations of times, probabilities of branches and weights of lineages 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,6 +31,7 @@ from prinfold.base.roots import (
     suggest_roots,
     transfer_roots,
 )
+from prinfold.base.unique_rows import draw_weights
 from prinfold.exceptions import Advice, DegenerateWarning, Message, StructureWarning, import_optional, warn_caller
 from prinfold.geometry.projection import Projection
 from prinfold.latent.branch_graph import BranchGraph, Milestones, RootedGraph
@@ -357,13 +357,6 @@ def _warn_about_rows_without_lineage(rooted: RootedGraph, Z: FloatArray) -> None
             "from the root to each leaf, which use one side of it only. Use branch and branch_probabilities there"
         )
         warn_caller(words, StructureWarning)
-
-
-def draw_weights(weight: FloatArray, n_samples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Weights of rows drawn with replacement: each times how often its row was drawn."""
-    n = len(weight)
-    for _ in range(n_samples):
-        yield weight * rng.multinomial(n, np.full(n, 1.0 / n))
 
 
 def times_as_in(rooted: RootedGraph, Z: FloatArray, again: RootedGraph, Z_again: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,3 +80,10 @@ def weighted_places(given: Any, rows: Unique, n_components: int) -> FloatArray:
     seen = rows.unique_index >= 0
     sums = [np.bincount(rows.unique_index[seen], weights=(rows.own * column)[seen]) for column in places.T]
     return np.asarray(np.stack(sums, axis=1) / rows.weight[:, None])
+
+
+def draw_weights(weight: FloatArray, n_samples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """Weights of rows drawn with replacement: each times how often its row was drawn."""
+    n = len(weight)
+    for _ in range(n_samples):
+        yield weight * rng.multinomial(n, np.full(n, 1.0 / n))

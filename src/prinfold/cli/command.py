@@ -162,7 +162,7 @@ def one_line(error: BaseException) -> str:
 # -------------------------------------------------------------------------------------------- arguments that many share
 
 
-def talk_arguments(parser: argparse.ArgumentParser) -> None:
+def output_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options for output: JSON or quiet."""
     group = parser.add_argument_group("output")
     how = group.add_mutually_exclusive_group()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import IntArray
-from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
+from prinfold.cli.command import Command, output_arguments, table_arguments, whole_number
 from prinfold.cli.console import Console, as_options, wrap_line
-from prinfold.cli.methods import aliases, changed_settings, choose_scaling, scaling_step
+from prinfold.cli.methods import Scaling, aliases, changed_settings
 from prinfold.cli.next_steps import CHOOSING, READING, USES, command_line, next_steps, repeat_options
 from prinfold.cli.planning import (
     check_dimensions,
@@ -21,6 +21,7 @@ from prinfold.cli.planning import (
     label_of,
     read,
     scaling_arguments,
+    scaling_for,
     with_names,
 )
 from prinfold.cli.tables.columns import comma_separated, name_columns
@@ -70,7 +71,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     choice_arguments(parser)
     scaling_arguments(parser)
     table_arguments(parser)
-    talk_arguments(parser)
+    output_arguments(parser)
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -84,15 +85,13 @@ def _compare(options: argparse.Namespace) -> int:
     chosen = chosen_columns(table, options)
     cells = ChosenCells.of(table, chosen.names)
     check_dimensions(options.dimensions, cells)
-    scaling, why = choose_scaling(
-        options.scaling, cells.matrix, chosen.names, embedding=table.embedding, spoken=table.with_units(chosen.names)
-    )
+    scaling, why = scaling_for(cells, options.scaling)
     index, notes = _rows_to_compare(cells, options, scaling)
     shape = f"{quantity(len(index), 'row')} × {quantity(len(chosen.names), 'column')}"
     console.say(f"Comparing methods on {options.data}: {shape}, in {options.folds} folds. This may take a minute.")
     console.note(*table.notes, *chosen.in_words(), *notes)
-    console.note(f"scaling: {scaling} ({why})")
-    step, rows = scaling_step(scaling), cells.rows(index)
+    console.note(f"scaling: {scaling.name} ({why})")
+    step, rows = scaling.step(), cells.rows(index)
     X = rows if step is None else step.fit_transform(np.asarray(rows))
     clock = perf_counter()
     with console.note_warnings(), console.working("Comparing methods"):
@@ -117,10 +116,10 @@ def _compare(options: argparse.Namespace) -> int:
     return 1 if model is None and options.out is not None else 0
 
 
-def _rows_to_compare(cells: ChosenCells, options: argparse.Namespace, scaling: str) -> tuple[IntArray, list[str]]:
+def _rows_to_compare(cells: ChosenCells, options: argparse.Namespace, scaling: Scaling) -> tuple[IntArray, list[str]]:
     """Rows that take part, and what is to be said of the others; enough of them must have every cell."""
-    policy = "drop" if options.missing == "keep" and scaling == "whiten" else options.missing
-    index, notes = select_rows(cells, policy, takes_gaps=scaling != "whiten", method="a comparison")
+    policy = "drop" if options.missing == "keep" and scaling.mixes else options.missing
+    index, notes = select_rows(cells, policy, takes_gaps=not scaling.mixes, method="a comparison")
     whole = int((~cells.incomplete).sum())
     if notes and whole < 2 * options.folds:
         worst = cells.names[int(cells.missing.sum(axis=0).argmax())]
@@ -233,7 +232,7 @@ def _draw(found: Comparison, path: Path) -> None:
     save_picture(path, lambda ax: plot.comparison_front(found, ax=ax), (7.0, 5.0))
 
 
-def _result(found: Comparison, scaling: str, options: argparse.Namespace) -> dict[str, Any]:
+def _result(found: Comparison, scaling: Scaling, options: argparse.Namespace) -> dict[str, Any]:
     return {
         "command": "compare",
         "data": options.data,
@@ -243,13 +242,13 @@ def _result(found: Comparison, scaling: str, options: argparse.Namespace) -> dic
         "dimensions": found.n_components,
         "dimension_suggested": None if found.dimension is None else str(found.dimension),
         "noise": found.sigma,
-        "scaling": scaling,
+        "scaling": scaling.name,
         "model": options.out,
         "table": {name: np.asarray(each).tolist() for name, each in found.table.items()},
     }
 
 
-def _next_step(found: Comparison, own: int | None, scaling: str, options: argparse.Namespace, *, gaps: bool) -> str:
+def _next_step(found: Comparison, own: int | None, scaling: Scaling, options: argparse.Namespace, *, gaps: bool) -> str:
     """The command that fits the recommended model, or the best of prinfold's own."""
     if options.out is not None or own is None:
         return ""
@@ -258,8 +257,8 @@ def _next_step(found: Comparison, own: int | None, scaling: str, options: argpar
     words = ["fit", options.data, "--method", one.method.lower()]
     words += ["--dimensions", found.n_components] if "n_components" in one.model.get_params(deep=False) else []
     words += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    words += [f"--{scaling}", *repeat_options(options, "fit", ("seed", *CHOOSING, *READING))]
-    if gaps and options.missing == "keep" and (scaling == "whiten" or not one.model._accept_missing):
+    words += [f"--{scaling.name}", *repeat_options(options, "fit", ("seed", *CHOOSING, *READING))]
+    if gaps and options.missing == "keep" and (scaling.mixes or not one.model._accept_missing):
         words += ["--missing", "drop"]  # or the fit would stop where the comparison did not
     which = "" if own == found.chosen else f"The best of prinfold's own surfaces is {_gap_in_words(found, own)}\n"
     return f"\n{which}Try next\n  {command_line(*words)}"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import IntArray
-from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments
+from prinfold.cli.command import Command, out_arguments, output_arguments, table_arguments
 from prinfold.cli.console import Console
 from prinfold.cli.mapping import in_order, result_file
 from prinfold.cli.models import StoredSurface, load_surface
@@ -59,7 +59,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     look.add_argument("--series", action="store_true", help="the columns are a series, drawn as a curve")
     look.add_argument("--open", action="store_true", help="open the page in a browser")
     table_arguments(parser)
-    talk_arguments(parser)
+    output_arguments(parser)
 
 
 def _shape(word: str) -> tuple[int, ...]:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
+from prinfold.cli.command import Command, out_arguments, output_arguments, table_arguments, whole_number
 from prinfold.cli.console import Console, align, as_options, wrap_line
-from prinfold.cli.methods import changed_settings, method_name
+from prinfold.cli.methods import SCALINGS, changed_settings, method_name
 from prinfold.cli.models import StoredSurface, fold_remarks
 from prinfold.cli.next_steps import COMPARE, USES, next_steps
 from prinfold.cli.planning import (
@@ -97,7 +97,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     choice_arguments(parser)
     scaling_arguments(parser)
     table_arguments(parser)
-    talk_arguments(parser)
+    output_arguments(parser)
 
 
 def _fit(options: argparse.Namespace) -> int:
@@ -144,7 +144,7 @@ def _separate_groups(plan: FitPlan) -> list[str]:
         return []
     rows = plan.cells.matrix[plan.index[:: max(1, len(plan.index) // _MOST_GROUPED)]]
     rows = rows[~np.isnan(rows).any(axis=1)]
-    spread = rows.std(axis=0) if plan.scaling == "standardize" and len(rows) else 1.0
+    spread = rows.std(axis=0) if plan.scaling.column_by_column and len(rows) else 1.0
     words = groups_note(rows / np.where(np.asarray(spread) > 0, spread, 1.0))
     return [] if words is None else [as_options(words)]
 
@@ -153,7 +153,7 @@ def _draw(options: argparse.Namespace, *, blocks: bool) -> Draw | None:
     """Rows to look at: those asked for, or some of a table that is too large to be read as a whole."""
     if options.sample is not None:
         return Draw(options.sample, options.seed)
-    blocks = blocks and options.missing == "keep" and options.scaling != "whiten"
+    blocks = blocks and options.missing == "keep" and not (options.scaling and SCALINGS[options.scaling].mixes)
     return sampling.looked_at(options.data, options.seed, blocks=blocks)
 
 
@@ -180,7 +180,7 @@ def _findings(surface: StoredSurface, plan: FitPlan, seconds: float) -> dict[str
         "dimensions": int(model.latent_.dimension),
         "settings": {name: str(value) for name, value in changed_settings(model).items()},
         "rows": plan.n_rows,
-        "scaling": plan.scaling,
+        "scaling": plan.scaling.name,
         "why_scaling": plan.why_scaling,
         "iterations": int(model.n_iter_),
         "converged": bool(model.converged_),
@@ -230,7 +230,7 @@ def _distances(surface: StoredSurface, plan: FitPlan, some: IntArray) -> FloatAr
 
 
 def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> list[tuple[str, str]]:
-    unit = {"raw": "", "standardize": " SD", "whiten": " SD"}[plan.scaling]
+    unit = plan.scaling.unit
     lines = [("scaling", f"{surface.scaling}: {plan.why_scaling}")]
     if "explained" in found:
         words = (

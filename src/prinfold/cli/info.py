@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.cli.command import Command, table_arguments, talk_arguments
+from prinfold.cli.command import Command, output_arguments, table_arguments
 from prinfold.cli.console import Console, align, as_options
-from prinfold.cli.methods import aliases, changed_settings, choose_scaling, methods
+from prinfold.cli.methods import aliases, changed_settings, methods
 from prinfold.cli.models import StoredSurface, is_surface, load_model
-from prinfold.cli.planning import read
+from prinfold.cli.planning import read, scaling_for
 from prinfold.cli.tables.columns import choose_columns
 from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.tables.rows import ChosenCells
@@ -35,7 +35,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "data", type=Path, metavar="FILE", nargs="?", help="model or table to describe; without one, what is installed"
     )
     table_arguments(parser)
-    talk_arguments(parser)
+    output_arguments(parser)
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -138,16 +138,14 @@ def _table(table: FileTable, console: Console) -> None:
     try:
         chosen = choose_columns(table, [], [], [])
         cells = ChosenCells.of(table, chosen.names)
-        scaling, why = choose_scaling(
-            None, cells.matrix, chosen.names, embedding=table.embedding, spoken=table.with_units(chosen.names)
-        )
+        scaling, why = scaling_for(cells, None)
     except InvalidDataError as error:
         console.note(as_options(error))
         return
-    console.say(f"\n`prinfold fit` would use {quantity(len(chosen.names), 'column')}, scaling: {scaling} ({why})")
+    console.say(f"\n`prinfold fit` would use {quantity(len(chosen.names), 'column')}, scaling: {scaling.name} ({why})")
     for words in chosen.in_words():
         console.say(f"  {words}")
-    console.result |= {"fit_columns": list(chosen.names), "left_out": dict(chosen.left_out), "scaling": scaling}
+    console.result |= {"fit_columns": list(chosen.names), "left_out": dict(chosen.left_out), "scaling": scaling.name}
 
 
 def _column_words(summary: dict[str, Any]) -> str:

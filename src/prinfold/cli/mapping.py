@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import BoolArray, IntArray
-from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments
+from prinfold.cli.command import Command, out_arguments, output_arguments, table_arguments
 from prinfold.cli.console import Console
 from prinfold.cli.models import StoredSurface, by_blocks, columns_to_keep, load_surface
 from prinfold.cli.planning import read
@@ -44,7 +44,7 @@ def _arguments(default: str, *, modes: bool = False) -> Callable[[argparse.Argum
             help="columns of the table to copy into the result, or all, or none; default: those the model does not use",
         )
         table_arguments(parser)
-        talk_arguments(parser)
+        output_arguments(parser)
 
     return add
 

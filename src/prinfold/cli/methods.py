@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -124,6 +124,43 @@ def changed_settings(model: Any) -> dict[str, Any]:
 # -------------------------------------------------------------------------------------------------------------- scaling
 
 
+class Scaling(NamedTuple):
+    """A scaling of columns before a method: the step that does it, and the unit of distances after it.
+
+    Where it is done ``column_by_column`` each is divided by its own spread; one that ``mixes`` columns needs every cell
+    of a row, and all rows at once.
+    """
+
+    name: str
+    step: Callable[[], Any] = lambda: None
+    unit: str = ""
+    column_by_column: bool = False
+    mixes: bool = False
+
+
+def _standardize() -> Any:
+    from sklearn.preprocessing import StandardScaler
+
+    return StandardScaler()
+
+
+def _whiten() -> Any:
+    from sklearn.decomposition import PCA
+
+    return PCA(whiten=True)
+
+
+RAW = Scaling("raw")
+SCALINGS = {
+    each.name: each
+    for each in (
+        RAW,
+        Scaling("standardize", _standardize, " SD", column_by_column=True),
+        Scaling("whiten", _whiten, " SD", mixes=True),
+    )
+}
+
+
 def choose_scaling(
     asked: str | None,
     matrix: FloatArray | None,
@@ -131,8 +168,8 @@ def choose_scaling(
     *,
     embedding: bool = False,
     spoken: Sequence[str] | None = None,
-) -> tuple[str, str]:
-    """The scaling to use, ``standardize``, ``whiten`` or ``raw``, and the reason in words.
+) -> tuple[Scaling, str]:
+    """The scaling to use, and the reason in words.
 
     Columns in different units differ in their spreads by orders of magnitude, and a surface then sees the largest only.
     Where the largest spread is more than ten times that of a column at the lower quartile they are put on one scale.
@@ -143,23 +180,23 @@ def choose_scaling(
     if matrix is not None:
         _refuse_huge(matrix, names)
     if asked is not None:
-        return asked, "as asked for"
+        return SCALINGS[asked], "as asked for"
     if matrix is None:
-        return "raw", "each kind of column has its own noise model"
+        return RAW, "each kind of column has its own noise model"
     if embedding:
-        return "raw", "the columns are an embedding, whose scales are meaningful"
+        return RAW, "the columns are an embedding, whose scales are meaningful"
     spreads = np.array([np.nanstd(column) for column in matrix.T])  # one at a time takes no copies of all
     there = np.flatnonzero(spreads > 0)
     if len(there) < 2:
-        return "raw", "there is one column that varies" if len(there) else "no column varies"
+        return RAW, "there is one column that varies" if len(there) else "no column varies"
     found = unlike_spreads(spreads)
     if found is None:
-        return "raw", "the columns have similar standard deviations"
+        return RAW, "the columns have similar standard deviations"
     shared = one_unit(names if spoken is None else spoken, matrix)
     if shared is not None:
-        return "raw", shared
+        return RAW, shared
     wide, narrow = names[found.widest], names[found.narrow]
-    return "standardize", f"the standard deviation of {wide} is {rounded(found.ratio)} times that of {narrow}"
+    return SCALINGS["standardize"], f"the standard deviation of {wide} is {rounded(found.ratio)} times that of {narrow}"
 
 
 def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:
@@ -171,16 +208,3 @@ def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:
             f"column {names[column]} holds values up to {highest[column]:.3g}, whose squares overflow; if they stand "
             f"for missing cells name them with --na, else leave the column out with --drop {names[column]}"
         )
-
-
-def scaling_step(scaling: str) -> Any:
-    """The step of scikit-learn that does it; None where there is nothing to do."""
-    if scaling == "standardize":
-        from sklearn.preprocessing import StandardScaler
-
-        return StandardScaler()
-    if scaling == "whiten":
-        from sklearn.decomposition import PCA
-
-        return PCA(whiten=True)
-    return None

@@ -208,7 +208,7 @@ def _own_columns(surface: StoredSurface, table: FileTable) -> list[str]:
                 f"the model takes {surface.width} columns, but {table.path} has {len(names)} of numbers; give a table "
                 "with the columns that it was fitted to"
             )
-    levels = {each.name for each in surface.model._column_kinds or () if each.kind != "gaussian"}
+    levels = {each.name for each in surface.model._column_kinds or () if not each.traits.gaussian}
     for name in names:
         if name not in levels and not table.is_number(name):
             raise InvalidDataError(f"{no_number(table, name, leave_out=False)} (the model was fitted to numbers)")

@@ -11,7 +11,7 @@ import numpy as np
 
 from prinfold._typing import IntArray
 from prinfold.cli.console import Console
-from prinfold.cli.methods import choose_scaling, make_model, scaling_step
+from prinfold.cli.methods import RAW, Scaling, choose_scaling, make_model
 from prinfold.cli.tables.arrow_text import release_memory
 from prinfold.cli.tables.columns import ChosenColumns, choose_columns, one_column
 from prinfold.cli.tables.reading import FileTable, Reading, read_table
@@ -87,7 +87,7 @@ class FitPlan:
     cells: ChosenCells
     index: IntArray
     model: Any
-    scaling: str
+    scaling: Scaling
     why_scaling: str
     notes: tuple[str, ...] = ()
     blocks: Any = None
@@ -130,23 +130,27 @@ def check_dimensions(asked: int | None, cells: ChosenCells) -> None:
         )
 
 
+def scaling_for(cells: ChosenCells, asked: str | None) -> tuple[Scaling, str]:
+    """The scaling to use for some columns of a table, and the reason in words."""
+    table, names = cells.table, cells.names
+    return choose_scaling(asked, cells.matrix, names, embedding=table.embedding, spoken=table.with_units(names))
+
+
 def make_plan(
     table: FileTable, chosen: ChosenColumns, cls: Any, options: argparse.Namespace, *, verbose: bool
 ) -> FitPlan:
     """Choose rows, scaling and method before the work begins; settings that cannot work are refused here."""
     cells = ChosenCells.of(table, chosen.names)
-    scaling, why = choose_scaling(
-        options.scaling, cells.matrix, chosen.names, embedding=table.embedding, spoken=table.with_units(chosen.names)
-    )
-    if scaling != "raw" and cells.matrix is None:
+    scaling, why = scaling_for(cells, options.scaling)
+    if scaling is not RAW and cells.matrix is None:
         raise InvalidDataError(
-            f"columns of text cannot be scaled; leave --{scaling} out, or take numbers only with --columns"
+            f"columns of text cannot be scaled; leave --{scaling.name} out, or take numbers only with --columns"
         )
     check_dimensions(options.dimensions, cells)
     width = _varying(cells)
     model = make_model(cls, width, options.dimensions, options.seed, options.settings, verbose=verbose)
-    gaps = bool(model._accept_missing) and scaling != "whiten"
-    name = cls.__name__ if scaling != "whiten" else "whitening"
+    gaps = bool(model._accept_missing) and not scaling.mixes
+    name = "whitening" if scaling.mixes else cls.__name__
     index, notes = select_rows(cells, options.missing, takes_gaps=gaps, method=name)
     if len(index) < 2:
         raise InvalidDataError(
@@ -164,11 +168,11 @@ def make_plan(
     return FitPlan(cells, index, model, scaling, why, (*_notes_on_rows(table, blocks), *notes), blocks)
 
 
-def _blocks(cells: ChosenCells, model: Any, scaling: str, options: argparse.Namespace) -> Any:
+def _blocks(cells: ChosenCells, model: Any, scaling: Scaling, options: argparse.Namespace) -> Any:
     """All rows of a table of which some were looked at, where the method reads them so; else None."""
     whole = cells.table.whole is not None and options.sample is None and options.missing == "keep"
     file = cells.table.rows_file
-    if not whole or file is None or scaling == "whiten" or not getattr(model, "_takes_blocks", False):
+    if not whole or file is None or scaling.mixes or not getattr(model, "_takes_blocks", False):
         return None
     from prinfold import Blocks
 
@@ -196,7 +200,7 @@ def _varying(cells: ChosenCells) -> int:
 
 def run_plan(plan: FitPlan, checkpoint: Path | None = None) -> Any:
     """Fit a plan; the model knows the names of its columns and shows no progress later on."""
-    step, rows = scaling_step(plan.scaling), plan.rows
+    step, rows = plan.scaling.step(), plan.rows
     if checkpoint is not None:
         from prinfold import Checkpoint
 

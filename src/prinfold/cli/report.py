@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
+from prinfold.cli.command import Command, out_arguments, output_arguments, table_arguments, whole_number
 from prinfold.cli.console import Console
 from prinfold.cli.explore import page_arguments, rows_to_show
 from prinfold.cli.mapping import in_order, pair_arguments, result_file
@@ -29,7 +29,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     content.add_argument("--reason", metavar="WORDS", help="why this method and these settings; shown on the page")
     content.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures there too, as PNG and SVG")
     table_arguments(parser)
-    talk_arguments(parser)
+    output_arguments(parser)
 
 
 def _report(options: argparse.Namespace) -> int:

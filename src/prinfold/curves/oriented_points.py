@@ -91,7 +91,7 @@ class OrientedPoint(NamedTuple):
 
 
 class WalkEnd(Enum):
-    """Why a walk went no further; the value says it in words."""
+    """Reasons for which a walk went no further; the value says it in words."""
 
     GOING = "it had not ended when max_iter was reached"
     ROWS = "there are no more rows straight ahead"

@@ -145,7 +145,7 @@ class PrincipalCurve(CurveManifold):
 
         def curve_of(state: hastie_stuetzle.CurveState) -> ArcCurve:
             final = hastie_stuetzle.correct_bias(data, smoother, state) if self.bias_correction else state
-            return ArcCurve.through(span.restored(final.vertices), final.closed)
+            return ArcCurve.through(span.from_coordinates(final.vertices), final.closed)
 
         return CurveTraining(loop, curve_of, _extra_attributes)
 

@@ -381,8 +381,8 @@ class ProbabilisticCurve(CurveManifold):
 def _extra_attributes(now: _Progress, span: ColumnSpan) -> dict[str, Any]:
     nodes = now.state.nodes
     return {
-        "nodes_": span.restored(nodes.centers),
-        "node_tangents_": span.restored(nodes.tangents),
+        "nodes_": span.from_coordinates(nodes.centers),
+        "node_tangents_": span.from_coordinates(nodes.tangents),
         "shares_": nodes.shares,
         "noise_variance_": float(nodes.variance),
         "penalty_": float(now.model.penalty),

@@ -307,4 +307,4 @@ def curve_of(state: ProbabilisticState, span: ColumnSpan | None = None) -> ArcCu
     ends, n = state.knots.ends, _POINTS_PER_CELL * len(state.values)
     x = np.linspace(ends[0], ends[-1], n, endpoint=not state.knots.closed)
     points = spline_at(state.knots, state.values, x)[0]
-    return ArcCurve.through(points if span is None else span.restored(points), state.knots.closed)
+    return ArcCurve.through(points if span is None else span.from_coordinates(points), state.knots.closed)

@@ -21,15 +21,17 @@ and all places of the group use the copy. This module imports numba: import it o
 from __future__ import annotations
 
 from math import inf, log, sqrt
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.density.strips import PlaceGroups, Strips
 from prinfold.numerics._compiled import compiled, exp64
+
+if TYPE_CHECKING:
+    from prinfold.density.strips import PlaceGroups, Strips
 
 _CHUNK = 1024
 """Points copied at once: with three columns they fit into a core's nearest cache."""

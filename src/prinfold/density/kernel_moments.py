@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.numerics.checked import require_finite
+from prinfold.numerics.finite_checks import require_finite
 
 _FARTHEST_COORDINATE = 1e150
 """Coordinates are clipped to this: their squares would be infinite."""

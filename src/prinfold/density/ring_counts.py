@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.numerics.checked import LARGEST, require_finite
+from prinfold.numerics.finite_checks import LARGEST, require_finite
 from prinfold.rows.rows import for_each_block
 
 RINGS = 16

@@ -1,4 +1,4 @@
-"""Where passes over rows are computed, if not by this machine's processor: a library of arrays and a device of its.
+"""Devices that compute passes over rows in place of this machine's processor: a library of arrays, and one of its own.
 
 A device holds rows in single precision. What comes back are NumPy arrays, and sums are added up in double precision
 here, so that fitted models are the same objects wherever they were trained.
@@ -54,11 +54,11 @@ class Device:
     def center(self, table: FloatArray, offset: FloatArray) -> Any:
         """Rows less an offset, by double precision on the device."""
         xp, double = self.xp, self.xp.float64
-        there = xp.astype(self.bring(np.ascontiguousarray(table)), double)
+        there = xp.astype(self.put_as_is(np.ascontiguousarray(table)), double)
         centered = there - xp.asarray(offset, dtype=double, device=self.place)
         return xp.astype(centered, getattr(xp, self.dtype))
 
-    def bring(self, array: FloatArray) -> Any:
+    def put_as_is(self, array: FloatArray) -> Any:
         """An array on the device, in the precision that it has."""
         if "cuda" in self.name and type(self.place).__module__ == "torch":
             # Through memory that the device reads by itself, which is faster than that of a plain array.
@@ -67,7 +67,7 @@ class Device:
 
     def put(self, array: FloatArray) -> Any:
         """An array on the device, in its precision."""
-        return self.bring(np.ascontiguousarray(array, dtype=self.dtype))
+        return self.put_as_is(np.ascontiguousarray(array, dtype=self.dtype))
 
     def total(self, parts: Any) -> FloatArray:
         """Sums that were found in parts (p, …), added up in double precision, there if it can, and brought here."""
@@ -158,7 +158,7 @@ _CURRENT: ContextVar[Device | None] = ContextVar("device", default=None)
 
 
 def current_device() -> Device | None:
-    """Where the rows of the verb under way came from; None for NumPy and all else in this machine's memory."""
+    """Device that the rows of the verb under way came from; None for NumPy and all else in this machine's memory."""
     return _CURRENT.get()
 
 

@@ -22,7 +22,7 @@ _PROCESSOR = ("cpu", "CPU_DEVICE")
 
 
 def home_of(X: Any) -> Device | None:
-    """Where answers about an array of another library are wanted; None for NumPy and whatever else is a table."""
+    """Place of answers about an array of another library; None for NumPy and whatever else is a table."""
     library = type(X).__module__.partition(".")[0]
     if library not in _LIBRARIES or not hasattr(X, "device"):
         return None
@@ -75,7 +75,7 @@ def _bring(value: Any) -> Any:
 def _send(home: Device, answer: Any) -> Any:
     """An answer with every array in it sent home."""
     if isinstance(answer, np.ndarray) and answer.dtype.kind in "fiub":
-        return home.bring(np.ascontiguousarray(answer))
+        return home.put_as_is(np.ascontiguousarray(answer))
     if isinstance(answer, tuple):
         sent = [_send(home, each) for each in answer]
         return type(answer)(*sent) if hasattr(answer, "_fields") else tuple(sent)

@@ -22,7 +22,6 @@ from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import Advice, Message, UnsupportedInputError
 from prinfold.explorer.sampling import sample_map, sentence
-from prinfold.gtm.mixed.exponential_families import KINDS
 from prinfold.latent import Cloud, LatentSpace
 from prinfold.latent.arc_length_curves import BranchCurves
 from prinfold.latent.drawing import KernelContour
@@ -224,8 +223,9 @@ def _offset(model: Any) -> FloatArray:
     if columns is None:
         return offset
     layout = columns.layout
-    numbers = np.array([kind == "gaussian" for kind in layout.kinds])
-    return np.asarray(np.where(numbers, offset, 0.0)[layout.source])
+    found = np.zeros_like(offset)
+    found[layout.gaussian_columns] = offset[layout.gaussian_columns]
+    return np.asarray(found[layout.source])
 
 
 def links_of(model: Any) -> list[tuple[str, int, int]]:
@@ -233,8 +233,8 @@ def links_of(model: Any) -> list[tuple[str, int, int]]:
     if model._column_kinds is None:
         return []
     layout = model._column_kinds.layout
-    kinds = [(KINDS[layout.kinds[column]], layout.kinds[column], part) for column, part, _ in layout.with_family]
-    return [("count" if kind.counts else name, part.start, part.stop) for kind, name, part in kinds]
+    kinds = [(layout.columns[column], part) for column, part, _ in layout.with_family]
+    return [("count" if kind.counts else kind.name, part.start, part.stop) for kind, part in kinds]
 
 
 # ----------------------------------------------------------------------------------------------------- latent spaces

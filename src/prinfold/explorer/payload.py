@@ -269,10 +269,10 @@ def _field(fitted: FittedSurface, region: Cloud | None) -> FloatArray | None:
     seen = np.ones(len(Z), dtype=bool) if region is None else region.domain.contains(Z)
     field = np.full(len(Z), np.nan)
     field[seen] = log_factor(fitted.model, Z[seen])
-    return _worth_showing(field.reshape(-1, counts[0]))
+    return _varying_field(field.reshape(-1, counts[0]))
 
 
-def _worth_showing(field: FloatArray) -> FloatArray | None:
+def _varying_field(field: FloatArray) -> FloatArray | None:
     """The field, or None where it is the same everywhere, as along a curve whose coordinate is its length."""
     known = field[np.isfinite(field)]
     return field if len(known) and np.subtract(*np.quantile(known, [0.99, 0.01])) > _LEAST_STRETCH_RANGE else None

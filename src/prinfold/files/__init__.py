@@ -278,11 +278,11 @@ def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
         )
     what = "a function" if callable(value) else f"an object of type {name}"
     raise NotStorableError(
-        f"{where} is {what}, which a file of numbers and JSON cannot hold; {_way_out(value, where)}, or use pickle"
+        f"{where} is {what}, which a file of numbers and JSON cannot hold; {_advice_for(value, where)}, or use pickle"
     )
 
 
-def _way_out(value: Any, where: str) -> str:
+def _advice_for(value: Any, where: str) -> str:
     """Advice on a value that no file can hold: classes of data may be registered, and parameters be set."""
     ways = ["mark its class @storable (of prinfold.files)"] if is_dataclass(value) else []
     fitted = any(_is_fitted_name(each.partition("[")[0]) for each in where.split("."))

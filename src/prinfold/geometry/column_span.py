@@ -38,8 +38,8 @@ class ColumnSpan:
         """(n,) squared distances of rows from the span."""
         if self.frame is None:
             return np.zeros(len(X))
-        return np.asarray(np.square(X - self.restored(self.inside(X))).sum(axis=1))
+        return np.asarray(np.square(X - self.from_coordinates(self.inside(X))).sum(axis=1))
 
-    def restored(self, Y: FloatArray) -> FloatArray:
+    def from_coordinates(self, Y: FloatArray) -> FloatArray:
         """(n, D) rows with coordinates Y (n, r)."""
         return Y if self.frame is None else Y @ self.frame.T + self.origin

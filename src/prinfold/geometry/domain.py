@@ -34,7 +34,7 @@ class Restrained(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """How far latent coordinates reach.
+    """Reach of latent coordinates.
 
     ``lower`` and ``upper`` (Q,) are bounds, infinite where an axis is periodic or curved; ``dimension`` is q ≤ Q, the
     degrees of freedom; ``length`` that of the longest axis, round it where it closes.

@@ -15,8 +15,8 @@ from scipy.spatial import cKDTree
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.geometry.point_groups import Groups
-from prinfold.numerics.checked import LARGEST
 from prinfold.numerics.distances import squared_distances, squared_norms
+from prinfold.numerics.finite_checks import LARGEST
 from prinfold.rows.rows import row_slices
 
 # A tree beats brute force in few dimensions and loses to one matrix product in many.

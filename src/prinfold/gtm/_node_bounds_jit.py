@@ -1,4 +1,4 @@
-"""Which components can matter to the rows of balls, compiled: what ``gtm.node_bounds`` bounds for jobs that are swept.
+"""Components that can matter to the rows of balls, compiled: the bounds of ``gtm.node_bounds`` for jobs that are swept.
 
 This module imports numba: import it only where there is much to do.
 """
@@ -69,7 +69,7 @@ def nearest_anchors(
     label: IntArray,
     distance: FloatArray,
 ) -> None:
-    """Which anchor each row of a table, less an offset, is nearest to, and the square of how far it is from it.
+    """Anchor nearest to each row of a table less an offset, and the square of the distance to it.
 
     Anchors (A, q) are places along the axes of ``frame`` (D, q), beside which they hardly differ; without axes they
     have all columns. Products are in single precision and in a ``unit``: they only sort rows.
@@ -186,7 +186,7 @@ keep_of = register_jitable(_keep_of)
 
 @compiled
 def keep_near(bound: FloatArray, lost: float) -> tuple[IntArray, IntArray]:
-    """Which components each group keeps, one group after the other, and (G,) how many those are; see ``_keep_of``."""
+    """Components that each group keeps, one group after the other, and (G,) how many those are; see ``_keep_of``."""
     n_groups, K = bound.shape
     kept, counts, held, at = np.empty(16 * n_groups, np.int64), np.empty(n_groups, np.int64), np.empty(_BINS + 2), 0
     for g in range(n_groups):
@@ -205,7 +205,7 @@ def _reach_of(
     rounding: float,
     slack: tuple[float, float],
 ) -> None:
-    """How far rows reach towards components, as ``gtm.node_bounds`` has it, from y_j·y_k and the same along the axes.
+    """Reach of rows towards components, as ``gtm.node_bounds`` has it, from y_j·y_k and the same along the axes.
 
     Of each ball ``radii`` (3, G) are its own, that within and that beside the axes. ``inner`` becomes the reach, and
     ``products`` what is beside, with a share of what is within and a constant as ``slack``. Their K columns are

@@ -19,7 +19,7 @@ from prinfold.gtm.e_step import Take
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, OneProduct, Posterior, WholeRowSums
 from prinfold.latent import LatentSpace
 from prinfold.latent.base import NO_RESULTANT
-from prinfold.rows.placed import PlacedRows, placed
+from prinfold.rows.device_rows import DeviceRows, copy_to_device
 from prinfold.rows.rows import Rows
 
 _WORTH_SENDING = 2**20
@@ -48,9 +48,9 @@ class DevicePass:
         self.precisions = formula.precisions(nodes)
 
     @property
-    def placed(self) -> PlacedRows:
+    def placed(self) -> DeviceRows:
         """The rows there."""
-        return placed(self.rows)
+        return copy_to_device(self.rows)
 
     @cached_property
     def mean_nats(self) -> float:

@@ -127,7 +127,7 @@ class Visitor(Pass):
 
     def add(self, part: Part | RowBatch) -> None:
         if isinstance(part, RowBatch):
-            self._hand_over(part)
+            self._visit_groups(part)
             return
         self.take(part.rows, *self.posterior(part), part.near, self.nodes)
 
@@ -136,7 +136,7 @@ class Visitor(Pass):
         assert self.can.compiled_weights is not None
         return self.can.compiled_weights(self.nodes)
 
-    def _hand_over(self, batch: RowBatch) -> None:
+    def _visit_groups(self, batch: RowBatch) -> None:
         """Hand over a batch, whose groups were weighed together, group by group."""
         loaded, groups = self._load_batch(batch.rows), (batch.cuts, batch.near, batch.near_cuts)
         if self.take_groups is not None:

@@ -23,10 +23,9 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.evidence_training import first_penalty, with_evidence
 from prinfold.gtm.fitting import GivenRows, choose_penalty, noise_attributes, plain_recipe
 from prinfold.gtm.latent_grid_model import LatentGridModel
-from prinfold.gtm.model_files import NOISE_PARAMETERS
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe, needs_of
+from prinfold.gtm.noise.recipes import NOISE_PARAMETERS, NOISES, ColumnSpread, NoiseRecipe, needs_of
 from prinfold.gtm.recipe import Recipe, TrainingJob, on_device, with_start_step
 from prinfold.gtm.starts.first_parameters import in_units
 from prinfold.gtm.starts.outliers import robust
@@ -279,7 +278,7 @@ class GTM(LatentGridModel):
     def effective_weights(
         self, X: Any, hessian: str = "approximate", sample_weight: Any = None, *, errors: Any = None
     ) -> float:
-        """How many of the weights the rows determine, thesis (5.21); the prior decides the others.
+        """Number of weights that the rows determine, thesis (5.21); the prior decides the others.
 
         Parameters
         ----------
@@ -372,7 +371,7 @@ class GTM(LatentGridModel):
         return weight_posterior.surface_covariance(self._model_with_prior(), posterior, self._parameters(), places)
 
     def outlier_weights(self, X: Any, *, errors: Any = None) -> FloatArray:
-        """How much each row counts beside one on the surface, with Student noise: little for an outlier.
+        """Weight of each row beside one on the surface, with Student noise: little for an outlier.
 
         The expected scale u of a row given what was measured of it, averaged over the nodes by their posterior
         weights: about 1 for rows that scatter as the noise does, and falling with the square of the distance from the

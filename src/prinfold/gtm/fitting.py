@@ -35,7 +35,7 @@ from prinfold.gtm.starts.first_parameters import (
 )
 from prinfold.gtm.trainers.blockwise import with_final_pass
 from prinfold.gtm.trainers.trainers import BATCH, Trainer
-from prinfold.gtm.warnings import CLOSE, MapOnRows, about_size, is_folded_or_many_peaked, node_folds, warn_all
+from prinfold.gtm.warnings import TIE_NATS, MapOnRows, about_size, is_folded_or_many_peaked, node_folds, warn_all
 from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.rows import FEWEST_BLOCK_ROWS, Rows, as_rows, cut_for
@@ -127,7 +127,7 @@ def table_mean(table: FloatArray, weight: FloatArray | None, gaps: bool) -> Floa
 
 
 def column_spread(rows: Rows, noise_floor: float) -> ColumnSpread:
-    """How far the columns of rows spread, and the least noise that they may have."""
+    """Spread of the columns of rows, and the least noise that they may have."""
     variances = column_variances(rows)
     return ColumnSpread(*smallest_noises(rows, variances, noise_floor), np.sqrt(variances))
 
@@ -315,9 +315,9 @@ def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second
     other = train_map(again, job, again.begin(again, job), partial(run, callbacks=False))
     # Better is what is likelier, or nearly as likely and not troubled.
     gain = other.outcome.history["objective"][-1] - first.outcome.history["objective"][-1]
-    return (
-        other if gain > 0 or (gain > -CLOSE and not is_folded_or_many_peaked(on_rows(recipe, other, rows))) else first
-    )
+    tied = -TIE_NATS < gain <= 0
+    sounder = tied and not is_folded_or_many_peaked(on_rows(recipe, other, rows))
+    return other if gain > 0 or sounder else first
 
 
 def on_rows(recipe: Recipe, fitted: FittedMap, rows: Rows) -> MapOnRows:

@@ -33,7 +33,6 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.block_input import refuse_arrays_beside, score_blocks
 from prinfold.gtm.fitting import FEWEST_ROWS, GivenRows
 from prinfold.gtm.gaussian_process_training import with_process_prior
-from prinfold.gtm.model_files import map_parts
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
 from prinfold.gtm.recipe import FittedMap, Recipe, TrainingJob
@@ -62,6 +61,9 @@ from prinfold.validation.settings import (
 from prinfold.validation.tables import as_numbers, check_errors, check_table, check_weight, forget, has_gaps
 
 R = TypeVar("R")
+
+_MOST_FEATURES = 2**28
+"""Largest number of nodes × basis functions that a file may have: no trained model has more."""
 
 
 @fill_parameter_docs
@@ -181,6 +183,7 @@ class LatentGridModel(PrincipalManifold):
         float
         """
         if isinstance(X, Blocks):
+            check_is_fitted(self)
             return score_blocks(self, self._encode_blocks(X), errors)
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
@@ -458,12 +461,22 @@ class LatentGridModel(PrincipalManifold):
         check_parameters(self, self._constraints)
         with explain_misfits("latent_ and basis_"):
             surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
-        require_parts(map_parts(self, len(surface.penalty_mask)))
+        require_parts(self._map_parts(len(surface.penalty_mask)))
         require_parts({"weights_ of a finite surface": bool(np.isfinite(surface.nodes(self.weights_)).all())})
         self._model = self._remake_model(surface, self._stored_spread())
         if carries_prior(self.basis_):
             require_parts({"a basis_ with a length_scale": self.basis_.length_scale is not None})
             self._model = with_process_prior(self._model, self.basis_, 1.0, penalized=self.basis_.variance is None)
+
+    def _map_parts(self, n_weights: int) -> dict[str, bool]:
+        """Whether weights and history suit the basis, of ``n_weights`` functions, and the training."""
+        entries = {len(each) for each in self.history_.values()}
+        return {
+            f"weights_ with {n_weights} rows, as basis_ has functions on latent_": len(self.weights_) == n_weights,
+            # Of a stream only what came last is kept.
+            "a history_ no longer than n_iter_": bool(entries) and 0 < max(entries) <= self.n_iter_ + 1,
+            "latent_ and basis_ that fit in memory": self.latent_.n_nodes * n_weights <= _MOST_FEATURES,
+        }
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         """The model rebuilt from fitted attributes, on reading a file."""

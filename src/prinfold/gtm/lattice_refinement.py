@@ -1,4 +1,4 @@
-"""Where rows lie between the nodes of a lattice.
+"""Places of rows between the nodes of a lattice.
 
 The nodes are a quadrature of a prior that is uniform over the latent space. It does for a likelihood, but where the
 noise is narrower than the distance of nodes a posterior mean falls on the nearest node. With h the spacing of nodes, s
@@ -34,7 +34,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.e_step import TakeGroups
 from prinfold.gtm.model import GTMModel, visit_parts
-from prinfold.gtm.node_selection import plan_once, whole_once
+from prinfold.gtm.node_selection import plan_every_node_once, plan_once
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, Groups, PairedLogDensity, Parameters, Posterior, require
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.latent.base import NO_RESULTANT
@@ -57,7 +57,7 @@ _QUANTILE = 0.75
 _CELLS_WITHIN = 2.75
 """Noise deviations e within which cells matter: what lies beyond holds some thousandths of the weight."""
 
-_FARTHEST = 58.0
+_MOST_NATS = 58.0
 """Nats below a row's sum of weights; farther down weights are not told apart."""
 
 _PLANNED_NATS = 26.0
@@ -116,7 +116,7 @@ class Pieces(NamedTuple):
     def _embedded_mean(self, latent: Subdivision) -> FloatArray:
         if not self.compiled:
             return self._sums(np.einsum("pm,pme->pe", self.weight, latent.embedded[self.cell]))
-        from prinfold.gtm._pieces_jit import sum_over_pieces  # loads numba, which small jobs never need
+        from prinfold.gtm._latent_posterior_jit import sum_over_pieces  # loads numba, which small jobs never need
 
         return sum_over_pieces(self.starts, self.cell, self.weight, latent.embedded)
 
@@ -180,7 +180,7 @@ class Refinement:
         """(K,) the share of a row's weights from which a cell matters to it."""
         nats = 0.5 * np.square(_CELLS_WITHIN + 0.5 * np.linalg.norm(self.widths, axis=1))
         # The largest share is 1/K at least, and no row is left without a cell.
-        return np.asarray(np.minimum(np.exp(-np.minimum(nats, _FARTHEST)), 0.5 / len(nats)))
+        return np.asarray(np.minimum(np.exp(-np.minimum(nats, _MOST_NATS)), 0.5 / len(nats)))
 
 
 class EveryPoint(NamedTuple):
@@ -349,7 +349,7 @@ def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callabl
     if np.quantile(refined.least, 1 - _QUANTILE) >= np.exp(-_PLANNED_NATS):
         parts = plan_once(refined.coarse, noise, state, rows, refined.parameters.weights)
     else:
-        parts = whole_once(noise, state, rows)
+        parts = plan_every_node_once(noise, state, rows)
     visit_parts(coarse, rows, state, parts, refine, _refine_groups(refined, take))
 
 
@@ -407,7 +407,7 @@ def _pieces(row: IntArray, cell: IntArray, log_weight: FloatArray, n_rows: int) 
     with np.errstate(invalid="ignore"):
         relative = log_weight - largest[row, None]
     relative[np.isnan(relative)] = 0.0  # rows beyond the range of the numbers are as far from every cell
-    weight = np.exp(np.maximum(relative, -_FARTHEST))
+    weight = np.exp(np.maximum(relative, -_MOST_NATS))
     total = np.add.reduceat(weight @ np.ones(weight.shape[1]), starts[:-1])
     return Pieces(starts, cell, weight / total[row, None])
 

@@ -18,7 +18,7 @@ import numpy as np
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.device_passes import device_pass
 from prinfold.gtm.e_step import Summer, Take, TakeGroups, Visitor
-from prinfold.gtm.node_selection import Hint, Part, RowBatch, entries, plan, plan_once, whole_sums
+from prinfold.gtm.node_selection import Hint, Part, RowBatch, entries, plan, plan_every_node, plan_once
 from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, AnyStatistics, Parameters
 from prinfold.gtm.penalties import Penalty
 from prinfold.rows.rows import Rows, blas_on_one_thread, sum_through, work_through
@@ -187,7 +187,7 @@ def _planned_sums(
 def summarize(model: GTMModel, rows: Rows, parameters: Parameters) -> AnyStatistics:
     """The sums over all rows with every node: the dense E-step, to which the planned one is held."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
-    return sum_parts(model, rows, nodes, whole_sums(model.noise, nodes, rows))
+    return sum_parts(model, rows, nodes, plan_every_node(model.noise, nodes, rows))
 
 
 def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch]) -> AnyStatistics:

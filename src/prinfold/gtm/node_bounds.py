@@ -10,8 +10,8 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 
-_SINGLE = 1e-5
-_TINY = 1e-30
+_SINGLE_PRECISION_ERROR = 1e-5
+_SMALLEST_ERROR = 1e-30
 """Products of vectors of up to sixteen numbers in single precision are off by less than the first of the product of
 their lengths: rounding each number, each product and each sum by 6e-8 makes (16 + 3) times that. Where numbers are too
 small for single precision they are off by less than the second, in units of their own."""
@@ -140,7 +140,7 @@ def _known_rows(balls: Balls) -> tuple[FloatArray, FloatArray, FloatArray, IntAr
 
 
 def _slack(balls: Balls) -> tuple[float, float]:
-    return _SINGLE, _TINY * balls.unit**2
+    return _SINGLE_PRECISION_ERROR, _SMALLEST_ERROR * balls.unit**2
 
 
 def _squares_apart(Y: FloatArray, half_square: FloatArray, chosen: FloatArray, rounding: float) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Which nodes matter for which rows: the plan of a pass over the data.
+"""Nodes that matter for rows: the plan of a pass over the data.
 
 Once a map has unfolded, a row has a dozen nodes with any responsibility to speak of. Rows are gathered
 into groups that lie close together in data space, and a noise that can ``bound`` tells for each group which nodes
@@ -92,7 +92,7 @@ class Part(NamedTuple):
         return self.rows.stop - self.rows.start if isinstance(self.rows, slice) else len(self.rows)
 
     def n_entries(self, n_nodes: int) -> int:
-        """How many responsibilities it takes."""
+        """Number of responsibilities that it takes."""
         return self.n_rows * (n_nodes if self.near is None else len(self.near))
 
 
@@ -109,7 +109,7 @@ class RowBatch(NamedTuple):
     n_pairs: int
 
     def n_entries(self, n_nodes: int) -> int:
-        """How many responsibilities it takes."""
+        """Number of responsibilities that it takes."""
         return self.n_pairs
 
 
@@ -173,13 +173,13 @@ class RowBatches(Sequence[RowBatch]):
 
     @cached_property
     def n_pairs(self) -> IntArray:
-        """How many responsibilities each batch takes."""
+        """Number of responsibilities that each batch takes."""
         before = np.append(0, np.cumsum(np.diff(self.groups.starts) * np.diff(self.near.cuts)))
         return np.diff(before[[0, *(some.stop for some in self.groups.runs)]])
 
 
 def entries(parts: Sequence[Part | RowBatch], n_nodes: int) -> Sequence[int] | IntArray:
-    """How many responsibilities each part takes."""
+    """Numbers of responsibilities that parts take."""
     return parts.n_pairs if isinstance(parts, RowBatches) else [part.n_entries(n_nodes) for part in parts]
 
 
@@ -203,13 +203,13 @@ def whole(rows: Rows) -> list[Part]:
     return [Part(part, None) for part in rows.slices]
 
 
-def whole_sums(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
+def plan_every_node(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
     """Every row with every node for a pass of sums, compiled where that pays."""
     large = rows.n_rows * len(nodes.centers) >= _COMPILE_ONCE_FROM
     return _dense(nodes, rows, large and _sums_at_once(noise))
 
 
-def whole_once(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
+def plan_every_node_once(noise: AnyNoise, nodes: AnyNodes, rows: Rows) -> Sequence[Part | RowBatch]:
     """Every row with every node for a single pass that asks for weights, compiled where that pays."""
     large = rows.n_rows * len(nodes.centers) >= _COMPILE_ONCE_FROM
     return _dense(nodes, rows, large and noise.capabilities.compiled_weights is not None)
@@ -232,7 +232,7 @@ def plan(
     n_pairs = rows.n_rows * surface.latent.n_nodes
     bound = _bound_for(noise, rows, n_pairs)
     if bound is None:
-        return (whole_sums(noise, nodes, rows) if sweeps else whole(rows)), hint
+        return (plan_every_node(noise, nodes, rows) if sweeps else whole(rows)), hint
     compiled = sweeps and _pays_to_compile(rows, n_pairs, hint) and noise.capabilities.compiled is not None
     groups = hint.groups
     if hint.age & (hint.age - 1) == 0:  # zero or a power of two
@@ -266,13 +266,13 @@ def plan_once(
     n_pairs = rows.n_rows * n_nodes
     bound = _bound_for(noise, rows, n_pairs)
     if bound is None or n_nodes < _NODES_ONCE or _share_of_nodes(bound, nodes, rows) > _PROMISING_SHARE:
-        return whole_once(noise, nodes, rows)
+        return plan_every_node_once(noise, nodes, rows)
     compiled = noise.capabilities.compiled_weights is not None and n_pairs >= _COMPILE_ONCE_FROM
     return plan(surface, noise, nodes, rows, weights, Hint(None, _SWEEP_AFTER if compiled else 0), compiled)[0]
 
 
 def _share_of_nodes(bound: Bound, nodes: AnyNodes, rows: Rows) -> float:
-    """Which share of the nodes matters to a row, by the mean of a few: bounds of balls without a radius are exact."""
+    """Share of the nodes that matters to a row, by the mean of a few: bounds of balls without a radius are exact."""
     some = np.unique(np.linspace(0, rows.n_rows - 1, _PROBED_ROWS).astype(np.intp))
     center = rows.block(some).astype(np.float64, copy=False)
     nil, none = np.zeros(len(some)), np.empty((rows.n_columns, 0))
@@ -488,7 +488,7 @@ def _rows_at_once(n_rows: int) -> int:
 
 
 def _cut(label: IntArray) -> IntArray:
-    """Where groups begin and end among sorted labels; runs longer than the most are cut evenly."""
+    """Bounds of groups among sorted labels; runs longer than the most are cut evenly."""
     edges = np.flatnonzero(np.r_[True, label[1:] != label[:-1], True])
     first, length = edges[:-1], np.diff(edges)
     pieces = -(-length // _MOST_ROWS)

@@ -26,7 +26,7 @@ from prinfold.latent.base import NO_RESULTANT
 from prinfold.latent.subdivision import Subdivision
 from prinfold.rows.rows import Rows, Selection, row_slices
 
-_WIDE = 4
+_COLUMNS_PER_FUNCTION = 4
 """Columns for each basis function from which on places are found in the span of the surface."""
 
 _FRAME_NUMBERS = 2**22
@@ -266,7 +266,8 @@ def _narrow_frame(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatA
     There are many points to a cell, and each would have as many numbers as the table has columns.
     """
     n_weights, n_columns = parameters.weights.shape
-    if n_columns < _WIDE * n_weights or rows.device is not None or model.noise.capabilities.in_frame is None:
+    narrow = n_columns < _COLUMNS_PER_FUNCTION * n_weights
+    if narrow or rows.device is not None or model.noise.capabilities.in_frame is None:
         return None
     return ColumnSpan.of(parameters.weights).frame
 

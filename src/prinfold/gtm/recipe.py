@@ -68,7 +68,7 @@ class Run(Protocol):
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a map is made from rows, and how it is trained.
+    """The parts from which a map is made of rows and trained.
 
     Attributes
     ----------

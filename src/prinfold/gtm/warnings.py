@@ -35,7 +35,7 @@ _WARN_NODES_PER_ROW, _WARN_NODES, _WARN_FUNCTIONS, _WARN_DIMENSIONS = 20, 10_000
 """Beyond which nodes and basis functions are so many that a total was likely given where one axis is asked for, and
 dimensions so many that nodes were likely meant."""
 
-CLOSE = 0.15
+TIE_NATS = 0.15
 """Nats per row below which a map that is troubled gives way to one that is not."""
 
 FAR_MODE = 2.0

@@ -10,9 +10,9 @@ along itself can be made up for by moving the rows with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
@@ -153,12 +153,24 @@ def inverse_root(A: FloatArray, least: float) -> FloatArray:
 # ---------------------------------------------------------------------------------------- bands about a surface
 
 
-def refuse_unknown_posterior(model: gtm.GTMModel, hessian: str) -> None:
-    """Refuse a Hessian of another name, and a noise whose posterior is not known."""
-    check_hessian(hessian)
-    if hessian == "exact":
-        refuse_dependent_cells(model, "the exact Hessian", 'hessian="approximate"')
-    elif model.noise.capabilities.cells is None:
+class PosteriorRule(NamedTuple):
+    """A way to the posterior of the weights: whom it refuses, and what it finds from rows or from masses of nodes."""
+
+    refuse: Callable[[gtm.GTMModel], None]
+    of_rows: Callable[[gtm.GTMModel, Rows, Parameters], WeightPosterior]
+    of_masses: Callable[[gtm.GTMModel, FloatArray | None, Parameters], WeightPosterior]
+
+
+def _refuse_inexact(model: gtm.GTMModel) -> None:
+    refuse_dependent_cells(model, "the exact Hessian", 'hessian="approximate"')
+
+
+def _refuse_masses(model: gtm.GTMModel, mass: FloatArray | None, parameters: Parameters) -> WeightPosterior:
+    raise InvalidParameterError("the exact Hessian is a sum over rows; pass those of the fit as X=")
+
+
+def _refuse_unknown(model: gtm.GTMModel) -> None:
+    if model.noise.capabilities.cells is None:
         raise InvalidParameterError(
             Message(
                 f"the posterior of a surface is not known for {in_words(model.noise)}",
@@ -169,27 +181,44 @@ def refuse_unknown_posterior(model: gtm.GTMModel, hessian: str) -> None:
         )
 
 
-@blas_on_one_thread()
-def posterior_of_rows(model: gtm.GTMModel, rows: Rows, parameters: Parameters, hessian: str) -> WeightPosterior:
-    """The posterior of the weights given the rows of the fit."""
-    if hessian == "exact":
-        return exact_posterior(model, rows, parameters)
+def _approximate_of_rows(model: gtm.GTMModel, rows: Rows, parameters: Parameters) -> WeightPosterior:
     sums = gtm.e_step(model, rows, parameters, Hint())[0]
     return approximate_posterior(model, node_masses(sums), parameters)
 
 
-def posterior_of_masses(
-    model: gtm.GTMModel, mass: FloatArray | None, parameters: Parameters, hessian: str
-) -> WeightPosterior:
-    """The posterior of the weights given the masses that the fit left at the nodes."""
-    if hessian == "exact":
-        raise InvalidParameterError("the exact Hessian is a sum over rows; pass those of the fit as X=")
+def _approximate_of_masses(model: gtm.GTMModel, mass: FloatArray | None, parameters: Parameters) -> WeightPosterior:
     if mass is None:
         raise InvalidParameterError(
             "the model comes from a file of an older prinfold, which kept no masses of its nodes; pass the "
             "rows of the fit as X="
         )
     return approximate_posterior(model, mass, parameters)
+
+
+RULES = {
+    "exact": PosteriorRule(_refuse_inexact, exact_posterior, _refuse_masses),
+    "approximate": PosteriorRule(_refuse_unknown, _approximate_of_rows, _approximate_of_masses),
+}
+"""Posteriors of the weights by the name of the Hessian."""
+
+
+def refuse_unknown_posterior(model: gtm.GTMModel, hessian: str) -> None:
+    """Refuse a Hessian of another name, and a noise whose posterior is not known."""
+    check_hessian(hessian)
+    RULES[hessian].refuse(model)
+
+
+@blas_on_one_thread()
+def posterior_of_rows(model: gtm.GTMModel, rows: Rows, parameters: Parameters, hessian: str) -> WeightPosterior:
+    """The posterior of the weights given the rows of the fit."""
+    return RULES[hessian].of_rows(model, rows, parameters)
+
+
+def posterior_of_masses(
+    model: gtm.GTMModel, mass: FloatArray | None, parameters: Parameters, hessian: str
+) -> WeightPosterior:
+    """The posterior of the weights given the masses that the fit left at the nodes."""
+    return RULES[hessian].of_masses(model, mass, parameters)
 
 
 def surface_variance(

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.numerics.checked import LARGEST, require_finite
+from prinfold.numerics.finite_checks import LARGEST, require_finite
 from prinfold.numerics.radial_kernels import Profile
 
 _MOST_ROWS = 2000

@@ -175,7 +175,7 @@ class LatentSpace(ABC):
 
     @property
     def drawing(self) -> Drawing | None:
-        """How the space is drawn; None where there is no one picture of it."""
+        """The drawing of the space; None where there is no one picture of it."""
         return None
 
     def chart(self, Z: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.intervals import Intervals
 from prinfold.latent.base import LatentSpace, refuse_too_many, unique_edges
 from prinfold.latent.drawing import Strip, widen
-from prinfold.numerics.checked import LARGEST
+from prinfold.numerics.finite_checks import LARGEST
 
 _FEWEST_NODES = {False: 2, True: 3}
 """Nodes that an open and a closed branch need for their segments."""

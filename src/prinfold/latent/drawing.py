@@ -178,7 +178,7 @@ class KernelContour(NamedTuple):
 
 
 class Drawing(Protocol):
-    """How a latent space is drawn, and what it is made of where pictures, reports and pages show that."""
+    """The drawing of a latent space, and its parts where pictures, reports and pages show them."""
 
     def layout(self, flat: bool) -> LatentLayout:
         """The layout on paper; ``flat`` keeps to the first two axes of three or more."""

@@ -148,7 +148,7 @@ class PassBar:
         return of_pass
 
     def _time(self, share: float, n_read: int, seconds: float) -> str:
-        """How long this pass takes, and at most all that may follow: it comes first, since a terminal may cut lines."""
+        """Time of this pass, and at most of all that may follow: it comes first, since a terminal may cut lines."""
         if share <= 0.0:
             return f"{n_read} rows read"
         left = seconds * (1.0 - share) / share
@@ -171,13 +171,12 @@ def _in_words(seconds: float) -> str:
 
 
 @contextmanager
-def passes_shown(verbose: int, label: str, stream: TextIO | None = None) -> Iterator[None]:
+def passes_shown(verbose: int, label: str) -> Iterator[None]:
     """Show a bar over passes through sources, where a bar is asked for and somebody looks on."""
-    stream = stream or sys.stderr
-    if verbose != 1 or not somebody_looks_on(stream):
+    if verbose != 1 or not somebody_looks_on(sys.stderr):
         yield
         return
-    with PassBar(label, stream) as bar, report_passes_to(bar.hear):
+    with PassBar(label, sys.stderr) as bar, report_passes_to(bar.hear):
         yield
 
 

@@ -19,7 +19,7 @@ Measures = Mapping[str, float]
 
 @storable
 class StopReason(Enum):
-    """Why training ended; the value is a sentence."""
+    """Reasons for which training ended; the value is a sentence."""
 
     CONVERGED = "The objective changed by less than tol."
     REFINED = "The objective settled; then the nodes were doubled, and a few more iterations followed."
@@ -54,7 +54,7 @@ class StopReason(Enum):
         return _SHORT_PHRASES.get(self.name, "training finished")
 
     def after(self, n_iter: int) -> str:
-        """How training ended and when, as a heading: "Converged after 72 iterations"."""
+        """The end of training and its time, as a heading: "Converged after 72 iterations"."""
         return _HEADINGS.get(self.name, "Converged after {}").format(quantity(n_iter, "iteration"))
 
 

@@ -32,7 +32,7 @@ _SAME_START_TOLERANCE = 1e-6
 
 
 class LoopProgress(NamedTuple):
-    """How far a loop has come: its state, the state that is kept, which iteration that was, and all records."""
+    """Progress of a loop: its state, the state that is kept, which iteration that was, and all records."""
 
     state: Any
     best: Any

@@ -194,7 +194,7 @@ largest_of = register_jitable(_largest)
 
 
 def _heaviest(weight: FloatArray) -> int:
-    """Which of some weights is the largest, the first of several; looked for in one of few runs."""
+    """Index of the largest of some weights, the first of several; looked for in one of few runs."""
     largest = largest_of(weight)
     for first in range(0, len(weight), RUN):
         last = min(first + RUN, len(weight))

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.numerics.checked import require_finite
+from prinfold.numerics.finite_checks import require_finite
 
 _MOST_AXES = 4
 """Cells are cut along so many axes at most, the longest ones: each more takes three times as many runs. With five axes

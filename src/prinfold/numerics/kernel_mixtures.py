@@ -26,7 +26,7 @@ from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.numerics.checked import require_finite
+from prinfold.numerics.finite_checks import require_finite
 from prinfold.numerics.kernel_mixtures_truncated import CenterSearch, NearShares, PairLister, make_search
 from prinfold.numerics.radial_kernels import Profile
 from prinfold.rows.rows import for_each_block, row_slices

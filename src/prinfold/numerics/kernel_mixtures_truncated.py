@@ -23,7 +23,7 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.numerics.cell_lists import Grid, cut_by_count, make_grid
-from prinfold.numerics.checked import LARGEST, require_finite
+from prinfold.numerics.finite_checks import LARGEST, require_finite
 from prinfold.numerics.radial_kernels import Profile
 
 _PART_PAIRS = 2**16

@@ -21,7 +21,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.numerics.banded_matrices import fold_order
-from prinfold.numerics.checked import LARGEST, require_finite
+from prinfold.numerics.finite_checks import LARGEST, require_finite
 
 FEWEST_RING_CELLS = 8
 """Cells that a ring needs so that no two B-splines meet twice."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
-from prinfold.numerics.checked import LARGEST, require_finite
+from prinfold.numerics.finite_checks import LARGEST, require_finite
 from prinfold.rows.rows import for_each_block, row_slices
 
 _BLOCK_ROWS = 4096

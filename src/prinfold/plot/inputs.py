@@ -27,7 +27,7 @@ _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
 def drawing_of(latent: LatentSpace) -> Drawing:
-    """How a latent space is drawn; an error where it does not say."""
+    """The drawing of a latent space; an error where it has none."""
     if latent.drawing is None and not latent.charts:
         raise InvalidParameterError(
             f"a latent space of kind {type(latent).__name__} does not say how it is drawn; give the class a property "
@@ -80,7 +80,7 @@ class FittedSurface:
     def refuse_levels(self) -> None:
         """Raise an error where columns are levels or counts, among which a surface has no place."""
         self.require_map()
-        odd = [column for column in self.model._column_kinds or () if column.kind != "gaussian"]
+        odd = [column for column in self.model._column_kinds or () if not column.traits.gaussian]
         if odd:
             raise InvalidParameterError(
                 f"column {odd[0].name!r} is {odd[0].kind}, so the surface has no place among the rows; draw "
@@ -185,7 +185,7 @@ def table_of(X: Any) -> Any:
 
 
 def n_rows_of(X: Any) -> int:
-    """How many rows a table has."""
+    """Number of rows of a table."""
     _n_axes(X)
     return int(X.shape[0] if hasattr(X, "shape") else len(X))
 

@@ -11,7 +11,7 @@ from prinfold._typing import FloatArray, Mesh
 from prinfold.latent import Cloud, LatentSpace
 from prinfold.latent.cloud import clip_mesh
 from prinfold.latent.drawing import Plane
-from prinfold.latent.occupied import has_open_corners, occupied_region
+from prinfold.latent.occupied_region import has_open_corners, occupied_region
 from prinfold.plot.inputs import FittedSurface, drawing_of
 
 

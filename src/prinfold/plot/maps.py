@@ -9,7 +9,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, quantity
 from prinfold.latent.drawing import LatentLayout, Plane
-from prinfold.numerics.checked import LARGEST
+from prinfold.numerics.finite_checks import LARGEST
 from prinfold.plot import style
 from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.surfaces import (

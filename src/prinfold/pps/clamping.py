@@ -254,7 +254,7 @@ def _cubic(
 def _maximize(
     objective: Callable[[FloatArray], FloatArray], derivative: Callable[[FloatArray], FloatArray], learned: Learned
 ) -> FloatArray:
-    """Where ``objective`` is largest, for each entry: on a grid over the range, then by bisection of ``derivative``.
+    """Maximum of ``objective`` for each entry: on a grid over the range, then by bisection of ``derivative``.
 
     Both in the log odds of αQ/D, in which maxima are at least about one wide.
     """

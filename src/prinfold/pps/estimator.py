@@ -222,20 +222,24 @@ class PPS(LatentGridModel):
         self.verbose = verbose
 
     @property
+    def _selects_clamping(self) -> bool:
+        return bool(self.clamping == "select")
+
+    @property
     def _accept_missing(self) -> bool:  # type: ignore[override]
         """Whether cells may be missing: not where a clamping is selected, as held-out rows are projected."""
-        return self.clamping != "select"
+        return not self._selects_clamping
 
     @property
     def _takes_blocks(self) -> bool:  # type: ignore[override]
         """Whether rows may come in blocks: not where a clamping is selected, as rows are held out."""
-        return self.clamping != "select"
+        return not self._selects_clamping
 
     def _training_table(self, X: Any, sample_weight: Any) -> FloatArray:
         try:
             return super()._training_table(X, sample_weight)
         except InvalidDataError as error:
-            if self.clamping != "select" or "contains NaN" not in str(error):
+            if not self._selects_clamping or "contains NaN" not in str(error):
                 raise
             words = "To select a clamping rows held out are projected, which needs every cell."
             one = Advice("clamping", 1, "or give a clamping, such as {}")
@@ -243,7 +247,7 @@ class PPS(LatentGridModel):
 
     def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
         own: dict[str, Any] = {"make_model": self._make_model, "fit": self._fit_oriented, "attributes": pps_attributes}
-        if self.clamping == "select":
+        if self._selects_clamping:
             self._refuse_amplification()
             return self._with_clamping(clamping=1.0)._recipe(places, fit=partial(self._fit_selected, places))
         return plain_recipe(self, self._make_noise, choose_penalty(self), places, **(own | parts))

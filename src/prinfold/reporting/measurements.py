@@ -11,7 +11,6 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.base.surface_geometry import over_all_columns
 from prinfold.exceptions import PrinfoldError, UnsupportedInputError
-from prinfold.gtm.mixed.exponential_families import KINDS
 from prinfold.metrics import continuity, trustworthiness
 from prinfold.plot.inputs import FittedSurface, numbers_of
 from prinfold.select.samples import frame_of, take
@@ -163,7 +162,7 @@ def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[C
     """Shares of numbers and counts, and of levels how often the likeliest is the right one."""
     found, parts = [], columns.layout
     for j, column in enumerate(columns):
-        if column.kind not in KINDS:  # which scales others, and is not modelled itself
+        if not column.width:  # it scales others, and is not modelled itself
             continue
         part = parts.part(j)
         known = np.isfinite(cells[:, part]).all(axis=1)

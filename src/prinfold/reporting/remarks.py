@@ -59,7 +59,7 @@ def _folds(study: Study) -> Iterator[str]:
 
 
 def _branches(study: Study) -> Iterator[str]:
-    """How sure the branches of a ridge are, and how many were left out."""
+    """Support of the branches of a ridge, and how many were left out."""
     support = getattr(study.fitted.model, "branch_support_", None)
     if support is None or np.isnan(support).any():
         return

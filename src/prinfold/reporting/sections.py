@@ -218,7 +218,7 @@ def settings(study: Study, pictures: str, why_this: list[str]) -> str:
 
 
 def why_this_one(given: Any) -> list[str]:
-    """Why this model: words, or what a comparison of methods or settings has to say, with its table."""
+    """Reasons for this model: words, or what a comparison of methods or settings has to say, with its table."""
     if given is None:
         return []
     if isinstance(given, str):

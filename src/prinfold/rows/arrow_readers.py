@@ -37,7 +37,7 @@ class ArrowDatasetReader:
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows Parquet files say that they have."""
+        """Number of rows that Parquet files say they have."""
         try:
             counted = [part.metadata.num_rows for part in self._parts() if hasattr(part, "row_groups")]
         except (AttributeError, OSError, ValueError):

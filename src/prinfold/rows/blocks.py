@@ -156,7 +156,7 @@ class Blocks:
 
     @property
     def reader(self) -> ColumnReader:
-        """How its pieces become numbers."""
+        """The reader that turns its pieces into numbers."""
         return self._found_layout
 
     def read_by(self, layout: ColumnReader) -> Blocks:
@@ -178,7 +178,7 @@ class Blocks:
         return np.array([n for n, _ in self.count_partitions(_rows_alone)], dtype=np.intp)
 
     def count_partitions(self, count: Callable[[Numbers], tuple[int, int]]) -> list[tuple[int, int]]:
-        """How many rows each partition has, and how many of them count; those without any have no part in sums."""
+        """Number of rows of each partition, and how many of them count; those without any have no part in sums."""
         assert self.partitions is not None
         found = self.partitions.look_at_each(_Count(self.columns, self.weight, self._layout, count))
         self._layout = self._layout or next((layout for layout, _ in found if layout is not None), None)

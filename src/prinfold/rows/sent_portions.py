@@ -12,7 +12,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.devices import Device
-from prinfold.rows.placed import PlacedRows, place
+from prinfold.rows.device_rows import DeviceRows, copy_rows
 from prinfold.rows.rows import Rows
 from prinfold.rows.tree_sums import S, tree_sum
 
@@ -57,19 +57,19 @@ class SentPortions:
 
     def _sent(self, portions: Iterator[Rows]) -> Iterator[Rows]:
         left: list[Rows] = []
-        for rows in sent_ahead(self.device, portions):
+        for rows in send_ahead(self.device, portions):
             yield rows
             if self.keeps:
                 left.append(rows)
         self.kept = left if self.keeps else None
 
 
-def sent_ahead(device: Device, portions: Iterator[Rows]) -> Iterator[Rows]:
+def send_ahead(device: Device, portions: Iterator[Rows]) -> Iterator[Rows]:
     """Groups of portions on a device, each read and sent there while the one before it is worked on."""
 
     def send() -> Rows | None:
         with device.beside_others():
-            return _sent_together(device, portions)
+            return _send_together(device, portions)
 
     with ThreadPoolExecutor(1, thread_name_prefix="prinfold-sender") as sender:
         coming = sender.submit(send)
@@ -78,7 +78,7 @@ def sent_ahead(device: Device, portions: Iterator[Rows]) -> Iterator[Rows]:
             yield rows
 
 
-def _sent_together(device: Device, portions: Iterator[Rows]) -> Rows | None:
+def _send_together(device: Device, portions: Iterator[Rows]) -> Rows | None:
     """The next portions on a device, as many as are worked on together; None after the last.
 
     Each is there before the next is read: a source may fill one array again and again.
@@ -88,7 +88,7 @@ def _sent_together(device: Device, portions: Iterator[Rows]) -> Rows | None:
         return None
     sent, n_rows = [], 0
     for rows in chain([first], portions):
-        sent.append(place(device, rows))
+        sent.append(copy_rows(device, rows))
         n_rows += rows.n_rows
         if not np.isfinite(sent[-1].squares).all():
             raise _NotThereError  # missing cells or numbers out of range, which the processor names
@@ -101,7 +101,7 @@ def _sent_together(device: Device, portions: Iterator[Rows]) -> Rows | None:
     return found
 
 
-def _join(parts: list[PlacedRows]) -> PlacedRows:
+def _join(parts: list[DeviceRows]) -> DeviceRows:
     """Rows that follow each other on one device."""
     if len(parts) == 1:
         return parts[0]
@@ -117,7 +117,7 @@ def _join(parts: list[PlacedRows]) -> PlacedRows:
         weight = xp.concat(list(ones))
     table = xp.concat([part.table for part in parts])
     squares: FloatArray = np.sum([part.squares for part in parts], axis=0)
-    return PlacedRows(device, table, weight, squares, sum(part.total for part in parts))
+    return DeviceRows(device, table, weight, squares, sum(part.total for part in parts))
 
 
 class _NotThereError(Exception):

@@ -246,7 +246,7 @@ def survey_partitions(
 
 
 def _count_rows(block: Numbers) -> tuple[int, int]:
-    """How many rows were read, and how many count."""
+    """Number of rows that were read, and how many count."""
     return len(block.table), len(rows_with_values(block).table)
 
 

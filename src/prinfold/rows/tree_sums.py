@@ -56,7 +56,7 @@ class TreeSum(Generic[S]):
 
     @property
     def n_waiting(self) -> int:
-        """How many sums wait for a neighbour."""
+        """Number of sums that wait for a neighbour."""
         return len(self._waiting)
 
     def total(self) -> S:

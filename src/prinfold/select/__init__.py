@@ -19,7 +19,6 @@ from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, shown, warn_caller
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.sequence.sequence_input import arrange
-from prinfold.gtm.sequence.verbs import SequenceVerbs
 from prinfold.loops import Meter, StopReason, while_working
 from prinfold.pps.clamping_choice import standard_error
 from prinfold.select.choices import Choice, incomparability_note, remarks
@@ -27,7 +26,7 @@ from prinfold.select.comparing import compare
 from prinfold.select.comparison_result import Comparison
 from prinfold.select.criteria import CRITERIA, Rows, SettingCriterion
 from prinfold.select.finished_trials import FinishedTrials
-from prinfold.select.samples import SelectionSequences, sample_of, sequences_of
+from prinfold.select.samples import sample_of, sequences_of
 from prinfold.validation.failures import may_have_gaps, name_call_failures
 from prinfold.validation.settings import (
     as_generator,
@@ -166,7 +165,7 @@ def _numbers_of(job: SettingComparison) -> dict[str, Any]:
 
 def _read(X: Any, model: Any, sample_weight: Any, errors: Any, told: Mapping[str, Any]) -> Rows:
     """Rows, or sequences where a model is of those."""
-    if not isinstance(model, SequenceVerbs):
+    if not getattr(model, "_takes_sequences", False):
         if told:
             raise InvalidParameterError(
                 f"{next(iter(told))} says which rows are a sequence, of which {type(model).__name__} knows nothing; "
@@ -211,8 +210,6 @@ def _setting_comparison(model: Any, rows: Rows, by: str, folds: int, rng: np.ran
     if by not in CRITERIA:
         raise InvalidParameterError(f"by must be one of {', '.join(map(repr, CRITERIA))}, got {by!r}")
     check_setting("folds", folds, integer(2))
-    if isinstance(rows, SelectionSequences) and by != "held-out":
-        raise InvalidParameterError(f"by={by!r} takes each row for itself, which sequences are not; use by='held-out'")
     criterion = CRITERIA[by](folds, rows.unit)
     parts = criterion.parts(rows, rng)
     if model.get_params(deep=False).get("random_state", 0) is None:  # so that all candidates begin alike

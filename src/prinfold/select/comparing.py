@@ -29,8 +29,8 @@ from prinfold.select.candidates import Candidate, candidates_of
 from prinfold.select.comparison_result import Comparison
 from prinfold.select.dimensions import suggest_dimension
 from prinfold.select.finished_trials import FinishedTrials
-from prinfold.select.gaps import raise_to_all_columns
 from prinfold.select.measures import noise_of, thinning_of, widths_of
+from prinfold.select.missing_cells import raise_to_all_columns
 from prinfold.select.pipelines import takes_gaps
 from prinfold.select.samples import frame_of, take
 from prinfold.select.trials import MethodComparison, MethodTrial

@@ -100,7 +100,7 @@ class Comparison:
 
     @property
     def reason(self) -> str:
-        """Why, and how sure that is."""
+        """The reason for the choice, and how sure that is."""
         return " ".join(self.notes)
 
     @property

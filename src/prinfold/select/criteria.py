@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,25 +36,30 @@ class SettingCriterion(Protocol):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Log evidence per row of the rows that a model was fitted to."""
+    """Log evidence per row of the rows that a model was fitted to, by a Hessian of so many weights at most."""
 
     hessian: str
+    most_weights: float = inf
 
     @property
     def words(self) -> str:
         return f"the evidence with the {self.hessian} Hessian"
 
     def parts(self, rows: Rows, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
+        if not rows.stand_alone:
+            raise InvalidParameterError(
+                f"by={self.hessian!r} takes each row for itself, which sequences are not; use by='held-out'"
+            )
         return [(None, None)]
 
     def score(self, model: Any, rows: Rows) -> float:
         if not hasattr(model, "log_evidence"):
             name = type(model).__name__
             raise InvalidParameterError(f"{name} has no log_evidence; choose its settings with by='held-out'")
-        if self.hessian == "exact" and model.weights_.size > _MOST_WEIGHTS:
+        if model.weights_.size > self.most_weights:
             raise InvalidParameterError(
-                f"the exact Hessian of {model.weights_.size} weights is too large (the most is {_MOST_WEIGHTS}); "
-                "use by='approximate' or by='held-out', or fewer basis functions"
+                f"the {self.hessian} Hessian of {model.weights_.size} weights is too large (the most is "
+                f"{self.most_weights}); use by='approximate' or by='held-out', or fewer basis functions"
             )
         found = model.log_evidence(rows.X, self.hessian, sample_weight=rows.weight, **rows.options)
         return float(found) / rows.total
@@ -81,7 +87,7 @@ class HeldOut:
 
 
 CRITERIA: dict[str, Callable[[int, str], SettingCriterion]] = {
-    "exact": lambda folds, unit: Evidence("exact"),
+    "exact": lambda folds, unit: Evidence("exact", _MOST_WEIGHTS),
     "approximate": lambda folds, unit: Evidence("approximate"),
     "held-out": HeldOut,
 }

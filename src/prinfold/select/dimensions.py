@@ -50,11 +50,9 @@ class Dimension(NamedTuple):
         return f"{self.suggested} {noun}, by the likelihood of rows held out ({parts} nats per row{why})"
 
 
-def suggest_dimension(
-    X: FloatArray, fold: IntArray, most: int = _MOST_DIMENSIONS, n_jobs: int | None = None
-) -> Dimension:
+def suggest_dimension(X: FloatArray, fold: IntArray, n_jobs: int | None = None) -> Dimension:
     """Compare GTMs of 1, 2, … dimensions, always fewer than columns, on rows held out."""
-    tried = np.arange(1, max(1, min(most, X.shape[1] - 1)) + 1)
+    tried = np.arange(1, max(1, min(_MOST_DIMENSIONS, X.shape[1] - 1)) + 1)
     parts = np.unique(fold)
     tasks = [(X[fold != f], X[fold == f], int(q)) for q in tried for f in parts]
     fits = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(joblib.delayed(_held_out)(*task) for task in tasks)

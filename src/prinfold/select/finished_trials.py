@@ -42,7 +42,7 @@ class FinishedTrials:
 
     @property
     def n_kept(self) -> int:
-        """How many trials need not be run again."""
+        """Number of trials that need not be run again."""
         return len(self.stages)
 
     def followed_by(self, trials: Iterable[T]) -> Iterator[T]:

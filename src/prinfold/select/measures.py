@@ -22,7 +22,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray
 from prinfold.kernel_manifolds.noise_level import neighborhood_noise
 from prinfold.numerics.distances import squared_distances
-from prinfold.select.gaps import measured_squares
+from prinfold.select.missing_cells import measured_squares
 from prinfold.select.surfaces import ComparedSurface
 
 _SPLIT_NOISE = 0.5

@@ -18,7 +18,7 @@ from prinfold.geometry.projection import project_to_surface
 from prinfold.geometry.projection_starts import MeshStarts
 from prinfold.latent import LatentSpace
 from prinfold.pps.clamping_choice import model_roughness
-from prinfold.select.gaps import project_by_turns
+from prinfold.select.missing_cells import project_by_turns
 
 _STARTS = 6
 """Places from which the nearest point is sought."""

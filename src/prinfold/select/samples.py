@@ -44,6 +44,11 @@ class SelectionRows(NamedTuple):
         return "rows"
 
     @property
+    def stand_alone(self) -> bool:
+        """Whether each row says all there is to know of it."""
+        return True
+
+    @property
     def options(self) -> dict[str, Any]:
         """Further arguments for the methods of a model, besides rows and weights."""
         return {} if self.errors is None else {"errors": self.errors}
@@ -83,6 +88,11 @@ class SelectionSequences(NamedTuple):
     def unit(self) -> str:
         """The noun for what is held out."""
         return "sequences"
+
+    @property
+    def stand_alone(self) -> bool:
+        """Whether each row says all there is to know of it."""
+        return False
 
     @property
     def options(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from prinfold.geometry.projection import project_to_surface
 from prinfold.latent import grid
 from prinfold.metrics import roughness
 from prinfold.pps.clamping_choice import model_roughness
-from prinfold.select.gaps import project_by_turns
+from prinfold.select.missing_cells import project_by_turns
 from prinfold.select.pipelines import PipelineSurface, last_step
 from prinfold.validation.tables import check_table, has_gaps
 

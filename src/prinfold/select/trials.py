@@ -16,8 +16,8 @@ from sklearn.base import clone
 from prinfold._typing import FloatArray, IntArray
 from prinfold.loops import StopReason
 from prinfold.metrics import continuity, trustworthiness
-from prinfold.select.gaps import raise_to_all_columns
 from prinfold.select.measures import Thinning, errors, feet_of, spread_likelihoods, thinned_errors
+from prinfold.select.missing_cells import raise_to_all_columns
 from prinfold.select.pipelines import last_step, takes_gaps
 from prinfold.select.surfaces import ComparedSurface, surface_of
 from prinfold.validation.tables import has_gaps

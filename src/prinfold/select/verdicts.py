@@ -110,7 +110,7 @@ def _best_spread(found: MethodLosses) -> FloatArray:
 
 
 def why_likelihood_is_blind(found: MethodLosses) -> str:
-    """Why the likelihood about the surface cannot tell surfaces apart, or nothing where it can.
+    """Reason for which the likelihood about the surface cannot tell surfaces apart, or nothing where it can.
 
     Kernels have to be as wide as feet are apart, and as rows are off the surface. Where the likeliest surface needs
     them much wider than the noise is, what is seen is how its feet lie, or its misfit, and not what waves cost.

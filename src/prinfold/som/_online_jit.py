@@ -12,13 +12,16 @@ instructions as they are. This module imports numba: import it only where steps 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba.extending import register_jitable
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.numerics._compiled import compiled
-from prinfold.som.neighborhoods import Neighborhood
+
+if TYPE_CHECKING:
+    from prinfold.som.neighborhoods import Neighborhood
 
 COMPILED_KINDS = {"gaussian": 0, "bubble": 1, "epanechnikov": 2}
 """Neighbourhoods that are compiled, by name."""

@@ -255,7 +255,7 @@ class SOM(SOMVerbs):
         self
         """
         check_parameters(self, self._constraints)
-        if self.rate is not None and self.trainer == "batch":
+        if self.rate is not None and self._takes_blocks:
             raise InvalidParameterError(
                 Message(
                     f"rate={self.rate!r} is the step size of online training, and batch training has none",
@@ -283,7 +283,7 @@ class SOM(SOMVerbs):
         table = check_table(
             self, X, reset=True, min_rows=_FEWEST_ROWS, accept_sparse=self._accept_sparse, accept_missing=True
         )
-        if self.trainer == "online" and not isinstance(table, np.ndarray):
+        if not self._takes_blocks and not isinstance(table, np.ndarray):
             raise UnsupportedInputError(
                 Message(
                     "online training takes no sparse table", Advice("trainer", "batch", "use {}"), "pass X.toarray()"
@@ -319,6 +319,7 @@ class SOM(SOMVerbs):
 
     @property
     def _takes_blocks(self) -> bool:  # type: ignore[override]
+        """Batch training walks over rows in any form; online training visits them one by one, with a step size."""
         return self.trainer == "batch"
 
     def _train(self, rows: MakeRows) -> None:
@@ -406,7 +407,7 @@ class SOM(SOMVerbs):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.trainer == "batch"
+        tags.input_tags.sparse = self._takes_blocks
         return tags
 
     def _restore(self) -> None:

@@ -21,7 +21,7 @@ from prinfold.base.starting_points import distinct_rows, principal_axes, princip
 from prinfold.devices.nearest_nodes import nearest_sums
 from prinfold.devices.softmax_sums import NodeLoading
 from prinfold.latent import LatentSpace
-from prinfold.rows.placed import PlacedRows, placed
+from prinfold.rows.device_rows import DeviceRows, copy_to_device
 from prinfold.rows.rows import Rows, blas_on_one_thread, for_each_block, sum_through
 from prinfold.som.neighborhoods import Neighborhood
 from prinfold.som.node_surface import NodeWins, places_of, update
@@ -174,12 +174,12 @@ class PortionWins:
     @blas_on_one_thread()
     def __call__(self, rows: Rows) -> _WonRows:
         if rows.device is not None and not rows.gaps and rows.n_rows * len(self.codebook) >= _WORTH_SENDING:
-            return _sums_on_device(placed(rows), self.codebook)
+            return _sums_on_device(copy_to_device(rows), self.codebook)
         sizes = [(part.stop - part.start) * len(self.codebook) for part in rows.slices]
         return sum_through(lambda: _Assignment(rows, self.codebook), rows.slices, sizes)
 
 
-def _sums_on_device(there: PlacedRows, codebook: FloatArray) -> _WonRows:
+def _sums_on_device(there: DeviceRows, codebook: FloatArray) -> _WonRows:
     """Sums of rows that lie on a device, computed there."""
     device = there.device
     nodes = NodeLoading(device.put(codebook.T), device.put(-0.5 * np.square(codebook).sum(axis=1)))

@@ -237,7 +237,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
             self._drop_weak_branches(unique, inside.span, problem, state)
             self._take_common_tree(unique, inside.span, problem)
         astray = self._place_root(table)
-        doubted = self._doubts(inside, problem, state)
+        doubted = self._shape_warnings(inside, problem, state)
         self.doubt_ = " ".join(in_sentences(words) for words, _ in doubted)
         for words, category in [*self._stopping_warnings(), *astray, *doubted]:
             warn_caller(words, category)
@@ -275,7 +275,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
     def support(
         self, X: Any, sample_weight: Any = None, n_samples: int = 50, *, random_state: RandomState = None
     ) -> FloatArray:
-        """How often each branch is found again in trees of rows drawn anew, with replacement (bootstrap).
+        """Share of trees of rows drawn anew, with replacement (bootstrap), in which each branch is found again.
 
         These trees lie in the components of this one and have its bandwidth.
         A branch is found again where another tree has, nearer than half its length or a bandwidth to either of its
@@ -322,7 +322,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         Rows that are repeated would pass for less noise than there is, and their own noise for a direction.
         """
         held = {"bandwidth": self.bandwidth_, "min_support": 0.0, "root": None, "verbose": 0}
-        rows = self._span.restored(self._span.inside(np.asarray(table, dtype=np.float64)))
+        rows = self._span.from_coordinates(self._span.inside(np.asarray(table, dtype=np.float64)))
         again: Self = clone(self).set_params(**held)
         again.set_callbacks()  # a checkpoint and a log are of the first fit alone
         again._grow(*centered_rows(again, rows, weight))  # what speaks against it, half of a fit, is not asked
@@ -388,7 +388,9 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
             if ends_and_forks(graph) == ends_and_forks(common):
                 self.graph_ = graph
 
-    def _doubts(self, inside: RowsInFrame, problem: TreeProblem, state: TreeState) -> list[tuple[str, type[Warning]]]:
+    def _shape_warnings(
+        self, inside: RowsInFrame, problem: TreeProblem, state: TreeState
+    ) -> list[tuple[str, type[Warning]]]:
         """Warnings about rows that do not lie along such a tree: message and category."""
         if float(self.graph_.latent.lengths.sum()) == 0:
             why = "all rows are equal" if len(inside.rows) == 1 else "no branch stands out from the noise"
@@ -416,7 +418,7 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         found = self._inside.nearest(self._span.inside(rows))
         squared = found.squared_distance + self._span.outside(rows)
         latent = self.graph_.network.name_forks(found.latent)
-        return found._replace(latent=latent, points=self._span.restored(found.points), squared_distance=squared)
+        return found._replace(latent=latent, points=self._span.from_coordinates(found.points), squared_distance=squared)
 
     def _point(self, Z: FloatArray) -> FloatArray:
         return self.graph_.point(Z)
@@ -464,5 +466,5 @@ def _graph_of(shape: TreeShape, span: ColumnSpan, problem: TreeProblem) -> Ridge
     def log_density(points: FloatArray) -> FloatArray:
         return log_mixture(span.inside(points), centers, mass, problem.bandwidth, len(np.asarray(span.origin)))
 
-    points = span.restored(centers)
+    points = span.from_coordinates(centers)
     return RidgeGraph.along(net_of(points, log_density(points), problem.bandwidth), shape.paths, log_density)

@@ -29,7 +29,7 @@ _FINE_STEPS, _FINE_TOL = 50, 1e-6
 
 
 class BridgeRule(NamedTuple):
-    """Which edges close a loop.
+    """The rule by which edges close a loop.
 
     Most length in ``bandwidths``; least way between its ends along the tree, in units of it (``detour``); and rows by
     length on it, as a ``share`` of what is usual.
@@ -80,7 +80,7 @@ def find_shape(topology: str, problem: TreeProblem, state: TreeState, shortest: 
 
 
 def branches_with_loop(problem: TreeProblem, state: TreeState, shortest: float) -> int:
-    """How many branches there are where clear loops are closed; 0 where there is none."""
+    """Number of branches where clear loops are closed; 0 where there is none."""
     if len(state.centers) < 3 or np.isfinite(problem.reach):
         return 0
     some = problem.on(evenly_by_radius(problem.rows, problem.weight, _LOOP_ROWS))
@@ -180,7 +180,7 @@ def _graph(problem: TreeProblem, state: TreeState, shortest: float, rule: Bridge
             break
         if np.bincount(edges.ravel(), minlength=len(state.centers))[a] > 1:
             continue  # a bridge leads there already
-        if _way_between(state.centers, edges, a)[b] < rule.detour * length:
+        if _path_lengths_from(state.centers, edges, a)[b] < rule.detour * length:
             continue
         more = np.vstack([edges, [a, b]])
         if _rows_by_length(problem, state.centers, more)[-1] > rule.share * np.median(usual):
@@ -278,7 +278,7 @@ def longest_way(shape: TreeShape) -> IntArray:
     return np.asarray(way)
 
 
-def _way_between(centers: FloatArray, edges: IntArray, a: int) -> FloatArray:
+def _path_lengths_from(centers: FloatArray, edges: IntArray, a: int) -> FloatArray:
     """(K,) ways along edges from one centre to all."""
     return np.asarray(dijkstra(_lengths(centers, edges), directed=False, indices=[a])[0])
 

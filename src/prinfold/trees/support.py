@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray
-from prinfold.base.trajectories import draw_weights
+from prinfold.base.unique_rows import draw_weights
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.loops import Meter
 from prinfold.validation.settings import check_setting, refits
@@ -42,7 +42,7 @@ def branch_support(
     found = np.zeros(model.graph_.latent.n_branches)
     with Meter("Fitting bootstrap samples", n_samples) as meter:
         for i, drawn in enumerate(draw_weights(weight, n_samples, rng), 1):
-            found += found_again(model.graph_, _tree_again(model, table, drawn).graph_, model.bandwidth_)
+            found += found_branches(model.graph_, _tree_again(model, table, drawn).graph_, model.bandwidth_)
             meter.tell(i)
     return np.asarray(found / n_samples)
 
@@ -63,7 +63,7 @@ def weak_tips(model: Any, table: FloatArray, weight: FloatArray, least: float, r
     for n, drawn in enumerate(draw_weights(weight, _MOST_DRAWS, rng), 1):
         if not np.any(doubtful & (found < wanted) & (found + _MOST_DRAWS - n + 1 >= wanted)):
             break
-        found += found_again(graph, _tree_again(model, table, drawn).graph_, model.bandwidth_)
+        found += found_branches(graph, _tree_again(model, table, drawn).graph_, model.bandwidth_)
     weak = doubtful & (found < wanted)
     return np.asarray(graph.places[graph.ends[weak][free[weak]]])
 
@@ -86,12 +86,12 @@ def common_tree(model: Any, table: FloatArray, weight: FloatArray, rng: np.rando
         if (n == _FIRST_DRAWS and count < _FIRST_ALIKE) or count + _MOST_DRAWS - n < _COMMON_SHARE * _MOST_DRAWS:
             return None
     alike = [graph for graph in found if ends_and_forks(graph) == common]
-    agreement = [sum(found_again(one, other, model.bandwidth_).min() for other in alike) for one in alike]
+    agreement = [sum(found_branches(one, other, model.bandwidth_).min() for other in alike) for one in alike]
     return alike[int(np.argmax(agreement))]
 
 
 def ends_and_forks(graph: RidgeGraph) -> tuple[int, int]:
-    """How many places of a graph are free ends, and how many are forks."""
+    """Number of places of a graph that are free ends, and of those that are forks."""
     return int((graph.degrees == 1).sum()), int((graph.degrees > 2).sum())
 
 
@@ -108,7 +108,7 @@ def _tree_again(model: Any, table: FloatArray, weight: FloatArray) -> Any:
         return model._fit_again(table, weight)
 
 
-def found_again(graph: RidgeGraph, again: RidgeGraph, nearest: float) -> FloatArray:
+def found_branches(graph: RidgeGraph, again: RidgeGraph, nearest: float) -> FloatArray:
     """(B,) 1 for branches of a graph that another has: both ends have one of their kind within half its length.
 
     Ends nearer than ``nearest`` are the same, however short the branch.

@@ -89,7 +89,7 @@ _LEAST_COUNT_DISPERSION = 0.5
 
 
 def one_unit(names: Sequence[str], rows: FloatArray) -> str | None:
-    """Why columns are in one unit, by their names or their numbers; None where nothing says so.
+    """Reason to take columns for one unit, by their names or their numbers; None where nothing says so.
 
     Names tell components, positions on a scale, and a unit in each; numbers (n, D) tell counts.
     """

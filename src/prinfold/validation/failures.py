@@ -60,7 +60,7 @@ def fit_arguments() -> Mapping[str, Any]:
     return {} if fit is None else fit.arguments
 
 
-def goes_on_from(path: str, require_sound: Callable[[Any], None]) -> None:
+def record_resumption(path: str, require_sound: Callable[[Any], None]) -> None:
     """Record that the fit under way resumes from a file: errors that no other fit raises are then laid to that file."""
     if (fit := _FITTING.get()) is not None:
         fit.checkpoint, fit.require_sound = path, require_sound

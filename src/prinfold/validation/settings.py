@@ -141,7 +141,7 @@ _MOST_REFITS = 100_000
 
 
 def refits(minimum: int) -> Constraint:
-    """How often a model is fitted to rows that are drawn anew."""
+    """Number of times that a model is fitted to rows drawn anew."""
     return integer(minimum, _MOST_REFITS)
 
 

@@ -270,6 +270,11 @@ def _refuse_other_numbers(name: str, dtype: np.dtype[Any]) -> None:
         raise InvalidDataError(f"{name} must be numbers, got times ({dtype}); give a count of days or seconds")
 
 
+def require_classes(labels: Any) -> None:
+    """Raise a ValueError for labels (n,) that look like measurements rather than classes."""
+    check_classification_targets(labels)
+
+
 def check_labels(estimator: Any, y: Any, table: FloatArray) -> Any:
     """(n,) the class of each row, as numbers or text."""
     if y is None:
@@ -280,7 +285,7 @@ def check_labels(estimator: Any, y: Any, table: FloatArray) -> Any:
         labels = column_or_1d(fill_masked(y), warn=True)
         assert_all_finite(labels, input_name="y")
         check_consistent_length(table, labels)
-        check_classification_targets(labels)
+        require_classes(labels)
     except (TypeError, ValueError, OverflowError) as error:
         words = str(error).replace(
             "Input contains NaN", "Input y contains NaN: leave out rows whose class is not known"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +11,14 @@ from numpy.testing import assert_allclose
 from scipy.optimize import check_grad, minimize
 from scipy.special import digamma, softmax
 from scipy.stats import bernoulli, gamma, nbinom, norm, poisson
+from tests.house import PACKAGE, syntax_trees
 
 from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.gtm.mixed import exponential_families as kinds
 from prinfold.gtm.mixed.column_kinds import automatic_kind, choose_columns, read_columns
+from prinfold.gtm.mixed.column_layout import ALL_KINDS, Layout
 from prinfold.gtm.mixed.column_nodes import mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise
 from prinfold.gtm.mixed.column_summaries import RawColumn, summarize
@@ -93,8 +96,8 @@ def test_separation_is_held_by_the_penalty():
 
 
 def noise_of(names, widths, **settings):
-    layout = kinds.Layout(tuple(names), tuple(widths))
-    n = len(layout.columns("gaussian"))
+    layout = Layout(tuple(names), tuple(widths))
+    n = len(layout.gaussian_columns)
     cells, prior = CellNoise(1e-9, np.full(n, 1e-9), np.ones(n)), np.zeros((2, layout.n_predictors))
     return MixedNoise(layout, cells, *prior, **settings)
 
@@ -290,3 +293,16 @@ def test_what_was_chosen_can_be_read():
         "x  gaussian: numbers",
     ]
     assert columns.names == ["c", "x"]
+
+
+def test_a_kind_is_asked_for_what_it_has_and_never_for_its_name():
+    names = {*ALL_KINDS} - {"gaussian"}  # which kernels and neighbourhoods are called too
+    compared = {
+        (file, each.value)
+        for file, tree in syntax_trees(PACKAGE).items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for each in ast.walk(node)
+        if isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value in names
+    }
+    assert compared == set()

@@ -147,8 +147,8 @@ def test_without_steps_nothing_is_learned_of_them():
 def test_where_every_step_may_go_anywhere():
     recipe = ChainRecipe(None)
     chain = recipe.first(grid(3, 3))
-    assert (chain.jump, chain.forgetful) == (1.0, True)
+    assert (chain.jump, chain.independent_rows) == (1.0, True)
     assert_allclose(chain.ahead(np.eye(9)), 1 / 9)
     assert recipe.update(chain, visits(chain)) is chain
     assert recipe.cost(chain) == 0.0
-    assert not ChainRecipe(SharedRule()).first(grid(3, 3)).forgetful
+    assert not ChainRecipe(SharedRule()).first(grid(3, 3)).independent_rows

@@ -173,7 +173,7 @@ def _columns_in_words(table: FileTable) -> str:
 
 
 def _reason(table: FileTable, name: str, text: bool) -> str | None:
-    """Why a column is left out where nobody asked for it; None where it is used."""
+    """Reason for which a column is left out where nobody asked for it; None where it is used."""
     values = table.columns[name]
     if not table.is_number(name):
         share, row = _share_of_numbers(values)
@@ -277,7 +277,7 @@ def _is_missing(cell: str) -> bool:
 
 
 def _why_text(values: Any) -> str:
-    """Why a column of text is no column of numbers; numbers with units beside them could easily become one."""
+    """Reason for which a column of text holds no numbers; numbers with units could easily become some."""
     there = [cell for cell in values if cell is not None and not _is_missing(cell)]
     with_unit = [cell for cell in there if has_unit(cell)]
     if there and len(with_unit) >= _MOSTLY_NUMBERS * len(there):
@@ -286,7 +286,7 @@ def _why_text(values: Any) -> str:
 
 
 def no_number(table: FileTable, name: str, *, leave_out: bool) -> str:
-    """Why a column that is needed as numbers is none, and what to do; not every command can leave columns out."""
+    """Reason for which a column is not one of numbers, and what to do; not every command can leave columns out."""
     drop = f", or leave the column out with --drop {shlex.quote(name)}" if leave_out else ""
     if name in table.unclear:
         return f"{table.unclear[name]}{drop}"

@@ -21,7 +21,7 @@ _FEWEST_ROWS = 2
 
 
 class Heading(NamedTuple):
-    """How many lines come before the first row, the cells of the line of names among them, and notes on the others.
+    """Number of lines before the first row, the cells of the line of names among them, and notes on the others.
 
     ``units`` are the cells of the line of units, where there is one.
     """

@@ -146,10 +146,10 @@ def neighbors(graph: NeighborGraph) -> IntArray:
     pairs = cKDTree(graph.points).query_pairs(REACH * graph.spacing, output_type="ndarray").astype(np.intp)
     pairs = np.sort(pairs, axis=1)
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return pairs[_lie_along(graph, pairs)]
+    return pairs[_along_tangents(graph, pairs)]
 
 
-def _lie_along(graph: NeighborGraph, pairs: IntArray) -> BoolArray:
+def _along_tangents(graph: NeighborGraph, pairs: IntArray) -> BoolArray:
     """(E,) whether the step between two nodes is along the tangent planes of both."""
     first, second = pairs.T
     way = graph.points[second] - graph.points[first]

@@ -65,9 +65,9 @@ def make_nodes(flow: Flow, ridge: FlowResult) -> RidgeNodes:
     return grow_nodes(flow, thin_nodes(_nodes_at(flow, ridge, given=True)))
 
 
-def thin_nodes(nodes: RidgeNodes, apart: float = 1.0) -> RidgeNodes:
-    """Nodes at least ``apart`` steps from one another, densest first, none of the others farther from one of them."""
-    return nodes.only(spread_nodes(nodes, apart))
+def thin_nodes(nodes: RidgeNodes) -> RidgeNodes:
+    """Nodes at least a step from one another, densest first, none of the others farther from one of them."""
+    return nodes.only(spread_nodes(nodes, 1.0))
 
 
 def grow_nodes(flow: Flow, nodes: RidgeNodes) -> RidgeNodes:

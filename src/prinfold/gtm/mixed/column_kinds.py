@@ -17,8 +17,8 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, join_names
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, part, sequence_of, text
+from prinfold.gtm.mixed.column_layout import ALL_KINDS, SIZE_FACTOR, ColumnKind, Layout, LevelCoding
 from prinfold.gtm.mixed.column_summaries import ColumnSummary, RawColumn, summarize
-from prinfold.gtm.mixed.exponential_families import KINDS, SIZE_FACTOR, Layout
 from prinfold.validation.refusals import to_narwhals
 from prinfold.validation.settings import Constraint, flag, one_of
 
@@ -42,7 +42,7 @@ class Column:
 
     _kinds: ClassVar[Kinds] = {
         "name": text,
-        "kind": one_of((*KINDS, SIZE_FACTOR)),
+        "kind": one_of(tuple(ALL_KINDS)),
         "levels": sequence_of(_LEVEL),
         "why": text,
         "dtype": text,
@@ -57,20 +57,22 @@ class Column:
     whole: bool = False
 
     @property
+    def traits(self) -> ColumnKind:
+        """The kind as an object."""
+        return ALL_KINDS[self.kind]
+
+    @property
     def width(self) -> int:
-        """How many predictors it has."""
-        if self.kind == SIZE_FACTOR:
-            return 0
-        return len(self.levels) if self.kind == "categorical" else 1
+        """Number of predictors."""
+        return self.traits.width(self.levels)
 
     @property
     def value_names(self) -> list[str]:
         """Names of the values of :meth:`MixedGTM.inverse_transform`."""
-        if self.kind == "categorical":
-            return [f"{self.name}={level}" for level in self.levels]
-        if self.kind == "bernoulli":
-            return [f"{self.name}={self.levels[-1]}"]
-        return [] if self.kind == SIZE_FACTOR else [self.name]
+        coding = self.traits.levels
+        if coding is not None:
+            return [f"{self.name}={level}" for level in coding.predicted(self.levels)]
+        return [self.name] * self.width
 
 
 @storable
@@ -113,8 +115,8 @@ class Columns:
     def sound(self) -> bool:
         """Whether these can be columns of a model, wherever they come from."""
         found: tuple[Any, ...] = self.columns
-        known = all(isinstance(c, Column) and c.kind in {*KINDS, SIZE_FACTOR} for c in found)
-        return known and all(bool(c.levels) == (c.kind in KINDS and KINDS[c.kind].levels) for c in self.columns)
+        known = all(isinstance(c, Column) and c.kind in ALL_KINDS for c in found)
+        return known and all(bool(c.levels) == (c.traits.levels is not None) for c in self.columns)
 
 
 # ----------------------------------------------------------------------------------------------- reading
@@ -214,7 +216,7 @@ def choose_columns(
     found = choose_kinds([summarize(each, weight) for each in raw], wanted, size_factor, frame)
     for each, column in zip(raw, found, strict=True):
         if not column.levels:
-            _refuse_numbers(each.name, each.values, each.what, column.kind)
+            _refuse_cells(each, column.traits)
     return found
 
 
@@ -225,7 +227,7 @@ def choose_kinds(columns: Sequence[ColumnSummary], wanted: Any, size_factor: Any
     if given is None:
         given = dict.fromkeys(range(len(columns)), wanted)
     if size_factor is not None:
-        given[_place(size_factor, names)] = SIZE_FACTOR
+        given[_place(size_factor, names)] = SIZE_FACTOR.name
     return Columns(tuple(_as_column(column, given.get(j)) for j, column in enumerate(columns)), frame)
 
 
@@ -245,10 +247,11 @@ def _place(key: Any, names: Sequence[str]) -> int:
 def _as_column(found: ColumnSummary, wanted: str | None) -> Column:
     if not found.n:
         raise InvalidDataError(f"column {found.name!r} holds no value in any row; drop it")
-    if found.what != "text" and math.isinf(max(found.high, -found.low)):
+    if not found.is_text and math.isinf(max(found.high, -found.low)):
         raise InvalidDataError(f"column {found.name!r} contains infinity (inf); mark what is not known as missing")
     kind, why = (wanted, "as asked for") if wanted else automatic_kind(found)
-    levels = _levels(found, kind) if kind in KINDS and KINDS[kind].levels else ()
+    coding = ALL_KINDS[kind].levels
+    levels = () if coding is None else _levels(found, coding)
     return Column(found.name, kind, levels, why, found.dtype, found.what in {"integer", "boolean"})
 
 
@@ -261,7 +264,7 @@ def automatic_kind(found: ColumnSummary) -> tuple[str, str]:
     """
     if found.what == "boolean":
         return "bernoulli", "true or false"
-    if found.what == "text":
+    if found.is_text:
         return _kind_of_text(found)
     if found.what == "float":
         if found.distinct is not None and found.distinct.tolist() == [0.0, 1.0]:
@@ -308,11 +311,11 @@ def _kind_of_text(found: ColumnSummary) -> tuple[str, str]:
 
 
 def _number_of(found: ColumnSummary) -> str:
-    """How many different values there are, in words."""
+    """Number of different values, in words."""
     return f"more than {found.most:.0f}" if found.distinct is None else str(len(found.distinct))
 
 
-def _levels(found: ColumnSummary, kind: str) -> tuple[Any, ...]:
+def _levels(found: ColumnSummary, coding: LevelCoding) -> tuple[Any, ...]:
     """The levels of a column: those its type declares, else those that occur, in order."""
     if found.declared:
         levels = tuple(found.declared)
@@ -323,16 +326,16 @@ def _levels(found: ColumnSummary, kind: str) -> tuple[Any, ...]:
         )
     else:
         whole = found.what == "integer"
-        distinct = found.distinct if found.what == "text" else found.distinct.tolist()
+        distinct = found.distinct if found.is_text else found.distinct.tolist()
         levels = tuple(
             sorted(map(int, distinct) if whole else distinct, key=lambda value: (type(value).__name__, value))
         )
-        if kind == "bernoulli" and found.what != "text" and set(levels) <= {0, 1}:
+        if coding.most == 2 and not found.is_text and set(levels) <= {0, 1}:  # one of which may be missing
             levels = (0, 1) if whole else (0.0, 1.0)
     odd = next((level for level in levels if not isinstance(level, str | bool | int | float)), None)
     if odd is not None:
         raise InvalidDataError(f"column {found.name!r} has the level {odd!r}, which is neither text nor a number")
-    if kind == "bernoulli" and len(levels) > 2:
+    if len(levels) > coding.most:
         raise InvalidDataError(
             f"column {found.name!r} has {len(levels)} levels ({join_names(levels, _SHOWN)}), but a bernoulli column "
             "has two; call it 'categorical'"
@@ -348,15 +351,15 @@ def encode(raw: RawColumn, column: Column, unseen: str, of: str = "") -> FloatAr
 
     ``of`` says to errors what rows are counted in.
     """
-    if not len(raw.present) and column.kind != SIZE_FACTOR:  # of what type is a column of nothing?
+    if not len(raw.present) and not column.traits.gives_factors:  # of what type is a column of nothing?
         return np.full(len(raw.values), np.nan)
     if not column.levels:
-        _refuse_numbers(column.name, raw.values, raw.what, column.kind, of)
+        _refuse_cells(raw._replace(name=column.name), column.traits, of)
         return np.asarray(raw.values, dtype=np.float64)
     place: dict[Any, float] = {level: float(i) for i, level in enumerate(column.levels)}
     place[None] = np.nan
     values = raw.values.tolist()
-    if raw.what != "text":
+    if not raw.is_text:
         values = [None if _is_missing(value) else value for value in values]
     codes = np.array([place.get(value, -1.0) for value in values])
     strange = codes < 0
@@ -372,23 +375,15 @@ def encode(raw: RawColumn, column: Column, unseen: str, of: str = "") -> FloatAr
     return np.where(strange, np.nan, codes)
 
 
-def _refuse_numbers(name: str, values: Any, what: str, kind: str, of: str = "") -> None:
+def _refuse_cells(raw: RawColumn, kind: ColumnKind, of: str = "") -> None:
     """Raise an error for a column whose values its kind cannot have."""
-    if what == "text":
+    name, values = raw.name, raw.values
+    if raw.is_text:
         row = next((i for i, value in enumerate(values) if value is not None), 0)
         raise InvalidDataError(
-            f"column {name!r} holds text, such as {values[row]!r} in row {row}{of}, but was to be {kind}; it can be "
-            "'categorical' or 'bernoulli'"
+            f"column {name!r} holds text, such as {values[row]!r} in row {row}{of}, but was to be {kind.name}; it "
+            "can be 'categorical' or 'bernoulli'"
         )
-    present = ~np.isnan(values)
-    if kind == SIZE_FACTOR:
-        bad = ~(values > 0) | np.isinf(values)
-        needed = "size factors must be finite and above zero"
-    elif kind in KINDS and KINDS[kind].counts:
-        bad = present & ((values < 0) | (values != np.floor(values)))
-        needed = f"{kind} counts must be whole numbers of at least 0"
-    else:
-        return
-    if bad.any():
+    if kind.cells is not None and (bad := kind.cells.refused(values)).any():
         row = int(np.argmax(bad))
-        raise InvalidDataError(f"column {name!r} holds {values[row]:g} in row {row}{of}, but {needed}")
+        raise InvalidDataError(f"column {name!r} holds {values[row]:g} in row {row}{of}, but {kind.cells.needed}")

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln, softmax
+from scipy.special import digamma, gammaln
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.gtm.mixed.column_layout import Layout
 from prinfold.gtm.mixed.column_sums import MixedBlock, MixedStatistics
-from prinfold.gtm.mixed.exponential_families import KINDS, Layout
 from prinfold.gtm.noise.protocol import Posterior, largest_weight
 
 _DIFFERENCE_STEP = 0.1
@@ -41,11 +41,11 @@ class MixedNodes(NamedTuple):
         """log p(t | node): terms that differ between nodes into ``work[0]`` (n, K); returns (n,) the sum of others."""
         loading = self.loading if near is None else self.loading[:, near]
         np.dot(np.concatenate([loaded.values, loaded.exposure], axis=1), loading, out=work[0])
-        own, g = loaded.own.copy(), self.layout.predictors("gaussian")
+        own, g = loaded.own.copy(), self.layout.gaussian
         seen = loaded.exposure[:, g].astype(np.float64, copy=False)
         own += seen @ (0.5 * np.log(self.precision / (2 * np.pi)))
         own -= 0.5 * np.square(loaded.values[:, g], dtype=np.float64) @ self.precision
-        for i, d in enumerate(self.layout.predictors("negative_binomial")):
+        for i, d in enumerate(self.layout.scattered):
             r, total = self.dispersion[i], self.rates(loaded, near, i, d)
             counts, shape = loaded.shapes(d, r)
             np.log(total, out=total)
@@ -65,25 +65,25 @@ class MixedNodes(NamedTuple):
     def empty_sums(self) -> MixedSums:
         (K, D), layout = self.centers.shape, self.layout
         n_scattered, n_gaussian = len(self.dispersion), len(self.precision)
-        of_columns = np.zeros(n_gaussian), np.zeros(len(layout.kinds)), np.zeros(n_scattered)
+        of_columns = np.zeros(n_gaussian), np.zeros(len(layout.columns)), np.zeros(n_scattered)
         return MixedSums(self, np.zeros((2 * D + 1, K)), np.zeros((K, n_scattered)), *of_columns)
 
     def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
         """(n, D) one row from each node named, levels by their number; counts for a size factor of 1, which it gets."""
         eta, layout = self.centers[node], self.layout
-        out = np.ones((len(node), len(layout.kinds)))
-        g, scattered = layout.predictors("gaussian"), layout.predictors("negative_binomial")
+        out = np.ones((len(node), len(layout.columns)))
+        g, scattered = layout.gaussian, layout.scattered
         scatter = rng.standard_normal((len(node), len(g))) / np.sqrt(self.precision)
-        out[:, layout.columns("gaussian")] = eta[:, g] + scatter
+        out[:, layout.gaussian_columns] = eta[:, g] + scatter
         rates = np.exp(eta)
         r = self.dispersion
         rates[:, scattered] *= rng.gamma(r, 1.0 / r, (len(node), len(scattered)))
         for column, part, _ in layout.with_family:
-            if KINDS[layout.kinds[column]].counts:
+            coding = layout.columns[column].levels
+            if coding is None:
                 out[:, column] = rng.poisson(rates[:, part.start])
                 continue
-            uniform = rng.uniform(size=len(node))
-            shares = two_sided(eta[:, part]) if layout.kinds[column] == "bernoulli" else softmax(eta[:, part], axis=1)
+            uniform, shares = rng.uniform(size=len(node)), coding.shares(eta[:, part])
             out[:, column] = (uniform[:, None] > np.cumsum(shares, axis=1)[:, :-1]).sum(axis=1)
         return out
 
@@ -94,10 +94,8 @@ class MixedNodes(NamedTuple):
     def variances(self, near: IntArray | None) -> FloatArray:
         """(K, D') how far cells scatter about their means."""
         found = means(self.layout, self.centers if near is None else self.centers[near])
-        found[:, self.layout.predictors("gaussian")] = 1.0 / self.precision
-        levels, scattered = (
-            self.layout.predictors(*kinds) for kinds in (("bernoulli", "categorical"), ("negative_binomial",))
-        )
+        found[:, self.layout.gaussian] = 1.0 / self.precision
+        levels, scattered = self.layout.levels, self.layout.scattered
         found[:, levels] *= 1.0 - found[:, levels]
         found[:, scattered] += np.square(found[:, scattered]) / self.dispersion
         return found
@@ -108,23 +106,26 @@ class MixedNodes(NamedTuple):
         The root of δᵀFδ, F being Fisher's information: the precision of Gaussian columns, A″ of a family, and
         μ r / (r + μ) of negative binomial counts.
         """
-        found = np.einsum("d,kdq->kq", self.precision, np.square(steps[:, self.layout.predictors("gaussian")]))
+        found = np.einsum("d,kdq->kq", self.precision, np.square(steps[:, self.layout.gaussian]))
         for column, part, family in self.layout.with_family:
             eta, delta = self.centers[:, part], _DIFFERENCE_STEP * steps[:, part]
-            if self.layout.kinds[column] == "negative_binomial":
+            if self.layout.columns[column].scattered:
                 continue
             for q in range(steps.shape[2]):
                 both = (eta + delta[:, :, q], eta - delta[:, :, q])
                 bend = sum(family.log_partition(each) for each in both) - 2 * family.log_partition(eta)
                 found[:, q] += np.maximum(bend, 0.0) / _DIFFERENCE_STEP**2
-        for r, d in zip(self.dispersion, self.layout.predictors("negative_binomial"), strict=True):
+        for r, d in zip(self.dispersion, self.layout.scattered, strict=True):
             rate = np.exp(self.centers[:, d])
             found += (rate * r / (r + rate))[:, None] * np.square(steps[:, d])
         return np.asarray(np.sqrt(found))
 
     def impute(self, loaded: MixedBlock, posterior: Posterior, near: IntArray | None) -> tuple[FloatArray, FloatArray]:
         """(n, D) the expectation of every number and its variance; the likeliest level and the square of its share."""
-        kinds, share = self.layout.kinds, (posterior.relative / posterior.total[:, None]).astype(np.float64, copy=False)
+        kinds, share = (
+            self.layout.columns,
+            (posterior.relative / posterior.total[:, None]).astype(np.float64, copy=False),
+        )
         at_nodes = means(self.layout, self.centers if near is None else self.centers[near])
         exposed = np.ones((len(loaded), len(kinds)))
         expected, square, within = share @ at_nodes, share @ np.square(at_nodes), share @ self.variances(near)
@@ -134,18 +135,15 @@ class MixedNodes(NamedTuple):
             part = self.layout.part(column)
             if part.stop == part.start:
                 continue
-            if KINDS[kind].levels:
-                shares = (
-                    np.hstack([1 - expected[:, part], expected[:, part]]) if kind == "bernoulli" else expected[:, part]
-                )
+            if kind.levels is not None:
+                shares = kind.levels.complete(expected[:, part])
                 mean[:, column], variance[:, column] = shares.argmax(axis=1), np.square(shares.max(axis=1))
                 continue
             d, s = part.start, exposed[:, column]
             between = np.maximum(square[:, d] - np.square(expected[:, d]), 0.0)
             mean[:, column] = s * expected[:, d]
-            variance[:, column] = np.square(s) * between + _rescale_variance(
-                kind, s, within[:, d], square[:, d], expected[:, d]
-            )
+            of_nodes = _variance_of_counts(s, expected[:, d], within[:, d]) if kind.counts else within[:, d]
+            variance[:, column] = np.square(s) * between + of_nodes
         return mean, variance
 
 
@@ -173,7 +171,7 @@ class MixedSums:
         share = ((ones / largest) / posterior.total).astype(loaded.values.dtype)[:, None]
         parts = np.concatenate([loaded.values, loaded.exposure, np.ones_like(share)], axis=1) * share
         self.products[:, chosen] += largest * (parts.T @ posterior.relative).astype(np.float64, copy=False)
-        self.square += ones @ np.square(loaded.values[:, self.layout.predictors("gaussian")], dtype=np.float64)
+        self.square += ones @ np.square(loaded.values[:, self.layout.gaussian], dtype=np.float64)
         self.seen += ones @ loaded.seen
         self.log_likelihood += float(ones @ posterior.log_likelihood)
         self.total += float(ones.sum())
@@ -184,7 +182,7 @@ class MixedSums:
         """Given a count and its node the rate is scattered by g ~ Gamma(t + r, s μ + r)."""
         share = posterior.relative * (ones / posterior.total)[:, None]
         chosen = slice(None) if near is None else near
-        for i, d in enumerate(self.layout.predictors("negative_binomial")):
+        for i, d in enumerate(self.layout.scattered):
             r, rates = self.nodes.dispersion[i], self.nodes.rates(loaded, near, i, d)
             _, shape = loaded.shapes(d, r)
             held = share * shape[:, None]
@@ -201,10 +199,10 @@ class MixedSums:
         D = self.layout.n_predictors
         moment, masses, mass = self.products[:D].T.copy(), self.products[D:-1].T.copy(), self.products[-1].copy()
         # Where a Gaussian column has no gaps its masses are the nodes' own to the last bit, and it shares their system.
-        gaussian = self.layout.predictors("gaussian")
-        whole = self.seen[self.layout.columns("gaussian")] >= self.total
+        gaussian = self.layout.gaussian
+        whole = self.seen[self.layout.gaussian_columns] >= self.total
         masses[:, gaussian] = np.where(whole, mass[:, None], masses[:, gaussian])
-        masses[:, self.layout.predictors("negative_binomial")] = self.scattered
+        masses[:, self.layout.scattered] = self.scattered
         of_columns = self.square.copy(), self.seen.copy(), self.slack.copy()
         return MixedStatistics(mass, masses, moment, *of_columns, self.log_likelihood, self.total)
 
@@ -220,22 +218,12 @@ def means(layout: Layout, eta: FloatArray) -> FloatArray:
 def mean_jacobian(layout: Layout, eta: FloatArray, jacobian: FloatArray) -> FloatArray:
     """(K, D', Q) derivative of :func:`means`, of that of the predictors."""
     found, expected = jacobian.copy(), means(layout, eta)[:, :, None]
-    for column, part, _ in layout.with_family:
-        if layout.kinds[column] == "bernoulli":
-            found[:, part] *= 1.0 - expected[:, part]
-        elif layout.kinds[column] == "categorical":
-            found[:, part] -= (expected[:, part] * found[:, part]).sum(axis=1, keepdims=True)
-        found[:, part] *= expected[:, part]
+    for _, part, family in layout.with_family:
+        found[:, part] = family.mean_change(expected[:, part], found[:, part])
     return found
 
 
-def _rescale_variance(
-    kind: str, s: FloatArray, within: FloatArray, square: FloatArray, expected: FloatArray
-) -> FloatArray:
-    """The variance within nodes at size factors s: of counts μ s + μ² s² / r, that at 1 being μ + μ² / r."""
-    return within if kind == "gaussian" else s * expected + np.square(s) * np.maximum(within - expected, 0.0)
-
-
-def two_sided(eta: FloatArray) -> FloatArray:
-    """(n, 2) shares of the two levels of a Bernoulli column, each by itself so that neither is lost to rounding."""
-    return np.asarray(softmax(np.hstack([np.zeros_like(eta), eta]), axis=1))
+def _variance_of_counts(s: FloatArray, expected: FloatArray, within: FloatArray) -> FloatArray:
+    """(n,) variance of counts at size factors s, μ s + μ² s² / r, of that at 1, which is μ + μ² / r."""
+    found: FloatArray = s * expected + np.square(s) * np.maximum(within - expected, 0.0)
+    return found

@@ -19,6 +19,7 @@ from scipy.special import gammaln
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm.mixed.column_layout import Layout
 from prinfold.gtm.mixed.column_nodes import MixedNodes
 from prinfold.gtm.mixed.column_sums import (
     LEAST_DISPERSION,
@@ -27,7 +28,7 @@ from prinfold.gtm.mixed.column_sums import (
     MixedStatistics,
     best_dispersion,
 )
-from prinfold.gtm.mixed.exponential_families import Layout, climb, log_likelihood
+from prinfold.gtm.mixed.exponential_families import climb, log_likelihood
 from prinfold.gtm.noise.per_cell import CellNoise, CellStatistics
 from prinfold.gtm.noise.protocol import Capabilities, Parameters, Precision, positive_array
 from prinfold.gtm.penalties import Penalty
@@ -111,12 +112,12 @@ class MixedNoise:
     @property
     def gaussian(self) -> IntArray:
         """Predictors of Gaussian columns."""
-        return self.layout.predictors("gaussian")
+        return self.layout.gaussian
 
     @property
     def scattered(self) -> IntArray:
         """Predictors of negative binomial columns."""
-        return self.layout.predictors("negative_binomial")
+        return self.layout.scattered
 
     def with_gaps(self) -> MixedNoise:
         return self
@@ -139,7 +140,7 @@ class MixedNoise:
         cells = self.cells.restore(weights[:, self.gaussian], variance, arrays)
         dispersions = positive_array(arrays, "dispersions", (len(self.scattered),))
         if self.reference is not None:
-            positive_array({"reference": 1.0 + np.asarray(self.reference)}, "reference", (len(self.layout.kinds),))
+            positive_array({"reference": 1.0 + np.asarray(self.reference)}, "reference", (len(self.layout.columns),))
         return self._make_parameters(weights, cells, dispersions)
 
     def load(self, block: FloatArray, errors: FloatArray | None = None) -> MixedBlock:
@@ -148,9 +149,10 @@ class MixedNoise:
         seen = ~np.isnan(block)
         cells = np.where(seen, block, dtype.type(0))
         values = cells[:, layout.source]
-        for column in layout.columns("categorical"):
-            marks = np.arange(layout.widths[column]) == cells[:, column, None]
-            values[:, layout.part(column)] = marks & seen[:, column, None]
+        for column, part, family in layout.with_family:
+            if family.exclusive:
+                marks = np.arange(layout.widths[column]) == cells[:, column, None]
+                values[:, part] = marks & seen[:, column, None]
         factor = self._factors(cells, seen)
         exposure = seen[:, layout.source].astype(dtype)
         counted = layout.counted
@@ -177,9 +179,9 @@ class MixedNoise:
         with_value[:, g] *= parameters.precision
         with_exposure[:, g] = -0.5 * parameters.precision * np.square(eta[:, g])
         for column, part, family in self.layout.with_family:
-            if self.layout.kinds[column] == "categorical":
+            if family.exclusive:  # one cell of them is 1
                 with_value[:, part] -= family.log_partition(eta[:, part])[:, None]
-            elif self.layout.kinds[column] != "negative_binomial":
+            elif not self.layout.columns[column].scattered:
                 with_exposure[:, part] = -family.log_partition(eta[:, part])[:, None]
         loading: FloatArray = np.concatenate([with_value.T, with_exposure.T]).astype(dtype, copy=False)
         learned = isinstance(self.dispersion, str)

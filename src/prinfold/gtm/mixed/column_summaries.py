@@ -13,6 +13,8 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.rows.streams import StreamMoments, moments_of
 
+_TEXT = "text"
+
 
 class RawColumn(NamedTuple):
     """A column as it came: ``values`` are float64 with NaN, or objects with None, where cells are missing.
@@ -28,9 +30,14 @@ class RawColumn(NamedTuple):
     dtype: str = ""
 
     @property
+    def is_text(self) -> bool:
+        """Whether cells are text; all others are numbers."""
+        return self.what == _TEXT
+
+    @property
     def there(self) -> Any:
         """(n,) which values are there."""
-        return ~np.isnan(self.values) if self.what != "text" else np.array([v is not None for v in self.values], bool)
+        return ~np.isnan(self.values) if not self.is_text else np.array([v is not None for v in self.values], bool)
 
     @property
     def present(self) -> Any:
@@ -58,6 +65,11 @@ class ColumnSummary:
     low: float = math.inf
     high: float = -math.inf
     moments: StreamMoments | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether cells are text; all others are numbers."""
+        return self.what == _TEXT
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
         if not other.n or not self.n:  # of what type is a column of nothing?
@@ -114,11 +126,11 @@ def summarize(raw: RawColumn, weight: FloatArray | None = None, most: float = ma
     """The summary of a column, or of some rows of it, with at most so many different values kept."""
     there = raw.there
     present = raw.values[there]
-    distinct = np.unique(present) if raw.what != "text" else frozenset(present.tolist())
+    distinct = frozenset(present.tolist()) if raw.is_text else np.unique(present)
     first = next(iter(present[:1].tolist()), None)
     kept = distinct if len(distinct) <= most else None
     found = ColumnSummary(raw.name, raw.what, raw.declared, raw.dtype, len(present), first, kept, most)
-    if raw.what == "text" or not len(present):
+    if raw.is_text or not len(present):
         return found
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused later
         moments = moments_of(present[:, None], None if weight is None else weight[there])

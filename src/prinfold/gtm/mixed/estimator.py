@@ -21,15 +21,14 @@ from prinfold.gtm.fitting import choose_penalty, column_spread, noise_attributes
 from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.mixed.column_kinds import Columns
+from prinfold.gtm.mixed.column_layout import KINDS
 from prinfold.gtm.mixed.column_nodes import MixedNodes, mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
-from prinfold.gtm.mixed.exponential_families import KINDS
 from prinfold.gtm.mixed.starts import inform_noise, link_start
 from prinfold.gtm.mixed.tables import MixedTables
-from prinfold.gtm.model_files import NOISE_PARAMETERS
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
+from prinfold.gtm.noise.recipes import NOISE_PARAMETERS, ColumnSpread, spread_of_model
 from prinfold.gtm.recipe import Recipe, TrainingJob
 from prinfold.rows.rows import Rows, dense
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -350,27 +349,27 @@ class MixedGTM(MixedTables):
         return MixedNoise(layout, cells, prior=none, prior_mass=none, dispersion=self.dispersion)
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
-        kept = spread_of_model(spread.floor, len(self.columns_.layout.columns("gaussian")))
+        kept = spread_of_model(spread.floor, len(self.columns_.layout.gaussian_columns))
         noise = replace(self._make_noise(surface, kept), reference=self.noise_parameters_.get("reference"))
         return gtm.GTMModel(surface, noise, choose_penalty(self))
 
     def _center(self, table: FloatArray, weight: FloatArray | None, gaps: bool) -> FloatArray:
         """(D,) means of Gaussian columns, 0 of others."""
         found = np.zeros(table.shape[1])
-        g = self.columns_.layout.columns("gaussian")
+        g = self.columns_.layout.gaussian_columns
         if len(g):
             found[g] = table_mean(table[:, g], weight, gaps and has_gaps(table[:, g]))
         return found
 
     def _center_gaussian_columns(self, rows: Rows) -> Rows:
         """Rows with the mean taken off Gaussian columns only."""
-        offset, g = np.zeros(rows.n_columns), self.columns_.layout.columns("gaussian")
+        offset, g = np.zeros(rows.n_columns), self.columns_.layout.gaussian_columns
         offset[g] = rows.offset[g]
         return replace(rows, offset=offset)
 
     def _spread(self, rows: Rows) -> ColumnSpread:
-        """How far the Gaussian columns of rows spread."""
-        g = self.columns_.layout.columns("gaussian")
+        """Spread of the Gaussian columns of rows."""
+        g = self.columns_.layout.gaussian_columns
         if not len(g):
             return ColumnSpread(1.0, np.empty(0), np.empty(0))
         variances = None if rows.variances is None else rows.variances[g]
@@ -398,7 +397,7 @@ class MixedGTM(MixedTables):
     def _point(self, Z: FloatArray) -> FloatArray:
         layout = self.columns_.layout
         found = means(layout, self._model.surface.point(Z, self.weights_))
-        found[:, self._noise.gaussian] += self.offset_[layout.columns("gaussian")]
+        found[:, self._noise.gaussian] += self.offset_[layout.gaussian_columns]
         return found
 
     def _jacobian(self, Z: FloatArray) -> FloatArray:
@@ -432,7 +431,7 @@ def mixed_folds(model: gtm.GTMModel, parameters: Parameters) -> Folds:
     surface, latent = model.surface, model.surface.latent
     nodes: MixedNodes = model.noise.at_nodes(surface, parameters)  # type: ignore[assignment]
     layout, spread = nodes.layout, nodes.variances(None)
-    levels = layout.predictors("categorical")
+    levels = layout.exclusive
     spread[:, levels] = means(layout, nodes.centers)[:, levels]
     jacobian = mean_jacobian(layout, nodes.centers, surface.jacobian(latent.nodes, parameters.weights))
     scaled = jacobian / np.sqrt(np.maximum(spread, np.finfo(float).tiny))[:, :, None]

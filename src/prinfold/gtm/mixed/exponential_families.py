@@ -1,6 +1,6 @@
-"""Kinds of columns beside numbers with Gaussian noise: levels and counts, thesis 6.8.
+"""Exponential families of levels and counts, and fits of their predictors (thesis 6.8).
 
-Each kind is an exponential family with the linear predictors η of its column as natural parameters,
+Each column of levels or counts has an exponential family with its linear predictors η as natural parameters,
 
     ln p(t | η) = t·η − s A(η) + what does not depend on η,
 
@@ -13,18 +13,13 @@ gamma variable, so that given that variable they are Poisson.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from prinfold._typing import FloatArray, IntArray
+from prinfold._typing import FloatArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.files import storable
-from prinfold.files.kinds import Kinds, sequence_of
-from prinfold.validation.settings import integer, one_of
 
 _MOST_NEWTON_STEPS = 3
 _MOST_HALVINGS = 30
@@ -35,12 +30,25 @@ _LEAST_GAIN = 1e-10
 """Promised gain per unit of mass below which a column has converged."""
 
 
+_LEAST_SHARE = 0.02
+"""Shares of levels that a start may give; a rate may be as small a part of its column's mean."""
+
+
 class Family(NamedTuple):
-    """An exponential family: A(η) (K,), its gradient (K, L), which is the mean, and the curvature for Newton steps."""
+    """An exponential family with predictors η (K, L).
+
+    ``log_partition`` is A(η) (K,), ``mean`` its gradient (K, L), and ``curvature`` that of Newton steps.
+    ``mean_change`` is the change of means (K, L, 1) with that of their predictors (K, L, Q); ``link`` gives the
+    predictors of shares or of square roots of rates (K, L), those too small beside the average of all rows (L,) being
+    taken for the nearest that is not. Of ``exclusive`` predictors one cell of a row is 1 and the others are 0.
+    """
 
     log_partition: Callable[[FloatArray], FloatArray]
     mean: Callable[[FloatArray], FloatArray]
     curvature: Callable[[FloatArray], FloatArray]
+    mean_change: Callable[[FloatArray, FloatArray], FloatArray]
+    link: Callable[[FloatArray, FloatArray], FloatArray]
+    exclusive: bool = False
 
 
 def _rates(eta: FloatArray) -> FloatArray:
@@ -72,89 +80,38 @@ def _shares(eta: FloatArray) -> FloatArray:
     return np.asarray(softmax(eta, axis=1))
 
 
-BERNOULLI = Family(_softplus, _sigmoid, _sigmoid_slope)
-POISSON = Family(_total_rate, _rates, _rates)
+def _rate_change(rate: FloatArray, change: FloatArray) -> FloatArray:
+    return change * rate
+
+
+def _share_change(share: FloatArray, change: FloatArray) -> FloatArray:
+    return change * (1.0 - share) * share
+
+
+def _shares_change(shares: FloatArray, change: FloatArray) -> FloatArray:
+    found: FloatArray = change - (shares * change).sum(axis=1, keepdims=True)
+    return found * shares
+
+
+def _log_rates(roots: FloatArray, average: FloatArray) -> FloatArray:
+    return np.asarray(np.log(np.maximum(np.square(np.maximum(roots, 0.0)), _LEAST_SHARE * average)))
+
+
+def _log_odds(share: FloatArray, average: FloatArray) -> FloatArray:
+    share = np.clip(share, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
+    return np.asarray(np.log(share / (1.0 - share)))
+
+
+def _log_shares(shares: FloatArray, average: FloatArray) -> FloatArray:
+    found = np.log(np.maximum(shares, _LEAST_SHARE * average))
+    return np.asarray(found - found.mean(axis=1, keepdims=True))
+
+
+BERNOULLI = Family(_softplus, _sigmoid, _sigmoid_slope, _share_change, _log_odds)
+POISSON = Family(_total_rate, _rates, _rates, _rate_change, _log_rates)
 # The Hessian of the log partition is diag(p) − ppᵀ. A gradient g over levels sums to zero, and for such a one
 # diag(p) gives the same step g/p at each node: so levels can be solved for one by one.
-CATEGORICAL = Family(_log_sum, _shares, _shares)
-
-
-class ColumnKind(NamedTuple):
-    """A kind of column: its family (None of Gaussian noise), whether its cells are levels, and whether counts."""
-
-    family: Family | None
-    levels: bool = False
-    counts: bool = False
-
-
-KINDS: dict[str, ColumnKind] = {
-    "gaussian": ColumnKind(None),
-    "bernoulli": ColumnKind(BERNOULLI, levels=True),
-    "categorical": ColumnKind(CATEGORICAL, levels=True),
-    "poisson": ColumnKind(POISSON, counts=True),
-    "negative_binomial": ColumnKind(POISSON, counts=True),
-}
-SIZE_FACTOR = "size_factor"
-"""A column that is not modelled, but says how much was looked at for the counts of its row."""
-
-
-@storable
-@dataclass(frozen=True)
-class Layout:
-    """The predictors of each column: its kind, in ``kinds``, and how many predictors it has, in ``widths``."""
-
-    _kinds: ClassVar[Kinds] = {
-        "kinds": sequence_of(one_of((*KINDS, SIZE_FACTOR)), "D"),
-        "widths": sequence_of(integer(0), "D"),
-    }
-
-    kinds: tuple[str, ...]
-    widths: tuple[int, ...]
-
-    @cached_property
-    def source(self) -> IntArray:
-        """(D',) the column of each predictor."""
-        return np.repeat(np.arange(len(self.kinds)), self.widths)
-
-    @cached_property
-    def starts(self) -> IntArray:
-        """(D,) the first predictor of each column."""
-        return np.concatenate([[0], np.cumsum(self.widths)[:-1]]).astype(np.int64)
-
-    @property
-    def n_predictors(self) -> int:
-        return int(sum(self.widths))
-
-    @cached_property
-    def factor_column(self) -> int | None:
-        """The column of size factors, if there is one."""
-        return self.kinds.index(SIZE_FACTOR) if SIZE_FACTOR in self.kinds else None
-
-    def columns(self, *kinds: str) -> IntArray:
-        """Columns of some kinds."""
-        return np.flatnonzero([kind in kinds for kind in self.kinds])
-
-    def predictors(self, *kinds: str) -> IntArray:
-        """Predictors of some kinds."""
-        return np.flatnonzero([self.kinds[column] in kinds for column in self.source])
-
-    def part(self, column: int) -> slice:
-        """The predictors of a column."""
-        return slice(int(self.starts[column]), int(self.starts[column]) + self.widths[column])
-
-    @cached_property
-    def counted(self) -> IntArray:
-        """Columns of counts."""
-        return self.columns(*(name for name, kind in KINDS.items() if kind.counts))
-
-    @cached_property
-    def with_family(self) -> list[tuple[int, slice, Family]]:
-        """Columns of which an exponential family is fitted, with their predictors."""
-        return [
-            (j, self.part(j), family)
-            for j, kind in enumerate(self.kinds)
-            if kind in KINDS and (family := KINDS[kind].family) is not None
-        ]
+CATEGORICAL = Family(_log_sum, _shares, _shares, _shares_change, _log_shares, exclusive=True)
 
 
 def log_likelihood(family: Family, mass: FloatArray, moment: FloatArray, eta: FloatArray) -> float:
@@ -177,7 +134,7 @@ def climb(
     def value(at: FloatArray) -> float:
         return log_likelihood(family, mass, moment, Phi @ at) - 0.5 * strength * surface.roughness(at)
 
-    if family == CATEGORICAL:
+    if family.exclusive:
         weights = weights - weights.mean(axis=1, keepdims=True)
     present = value(weights)
     for _ in range(_MOST_NEWTON_STEPS):
@@ -210,7 +167,7 @@ def _newton(
 def _step_share(
     value: Callable[[FloatArray], float], weights: FloatArray, step: FloatArray, present: float, promise: float
 ) -> float:
-    """How much of a step to take, 0 where none of it is uphill."""
+    """Share of a step to take, 0 where none of it is uphill."""
     factor = 1.0
     for _ in range(_MOST_HALVINGS):
         there = value(weights + factor * step)

@@ -25,9 +25,6 @@ _TINY = 1e-300
 _PREDICTOR_RIDGE = 1e-9
 """Regularisation per node of the fit to the predictors: only enough to be well posed."""
 
-_LEAST_SHARE = 0.02
-"""Shares of levels that a start may give; a rate may be as small a part of its column's mean."""
-
 _FIRST_DISPERSIONS = 0.1, 1e3
 
 
@@ -84,7 +81,7 @@ def inform_noise(noise: MixedNoise, rows: Rows, *, totals: bool) -> MixedNoise:
     """
     if totals:
         plain = averages(noise, rows)
-        expected = np.zeros(len(noise.layout.kinds))
+        expected = np.zeros(len(noise.layout.columns))
         counted = noise.layout.counted
         at = noise.layout.starts[counted]
         expected[counted] = plain.values[at] / plain.seen[at]
@@ -92,8 +89,7 @@ def inform_noise(noise: MixedNoise, rows: Rows, *, totals: bool) -> MixedNoise:
     found = averages(noise, rows)
     prior = found.values / found.seen
     for column, part, _ in noise.layout.with_family:
-        kind = noise.layout.kinds[column]
-        if kind in {"bernoulli", "categorical"}:
+        if noise.layout.columns[column].levels is not None:
             half = 0.5 * max(noise.layout.widths[column], 2)
             prior[part] = (found.values[part] + 0.5) / (found.seen[part] + half)
         else:
@@ -150,7 +146,7 @@ def link_start(start: Start) -> Start:
         g = noise.gaussian
         middle, unit = found.mean, np.where(found.spread > 0, found.spread, 1.0)
         middle[g], unit[g] = 0.0, np.where(noise.cells.scale > 0, noise.cells.scale, 1.0)
-        levels = noise.layout.predictors("categorical")  # rare levels weigh more, as in correspondence analysis
+        levels = noise.layout.exclusive  # rare levels weigh more, as in correspondence analysis
         unit[levels] = np.sqrt(np.maximum(middle[levels], 1e-12))
         known = {"noise": noise, "middle": middle, "unit": unit, "had_gaps": had_gaps}
         encoded = EncodedRows(rows.table, rows.offset, rows.weight, rows.block_rows, **known)
@@ -158,21 +154,10 @@ def link_start(start: Start) -> Start:
         weights = begun.weights * unit
         seen = model.surface.nodes(weights) + middle
         Phi = model.surface.node_features
-        for column, part, _ in noise.layout.with_family:
-            eta = _predictors(noise.layout.kinds[column], seen[:, part], noise.prior[part] / noise.prior_mass[part])
+        for _, part, family in noise.layout.with_family:
+            eta = family.link(seen[:, part], noise.prior[part] / noise.prior_mass[part])
             weights[:, part] = model.surface.regress(Phi, eta, _PREDICTOR_RIDGE * len(Phi))
         first: MixedParameters = noise.initial(weights, begun.precision / np.square(unit[g]))
         return first
 
     return linked_start
-
-
-def _predictors(kind: str, seen: FloatArray, prior: FloatArray) -> FloatArray:
-    """(K, L) predictors of shares or square roots of rates; of counts and shares too small or large the nearest."""
-    if kind == "bernoulli":
-        share = np.clip(seen, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
-        return np.asarray(np.log(share / (1.0 - share)))
-    if kind == "categorical":
-        share = np.log(np.maximum(seen, _LEAST_SHARE * prior))
-        return np.asarray(share - share.mean(axis=1, keepdims=True))
-    return np.asarray(np.log(np.maximum(np.square(np.maximum(seen, 0.0)), _LEAST_SHARE * prior)))

@@ -109,7 +109,7 @@ class MixedTables(LatentGridModel):
         return self._table(X)
 
     def _refuse_what_has_no_distance(self, words: str) -> None:
-        odd = [column.name for column in self.columns_ if column.kind != "gaussian"]
+        odd = [column.name for column in self.columns_ if not column.traits.gaussian]
         if odd:
             raise UnsupportedInputError(
                 Message(
@@ -127,11 +127,9 @@ class MixedTables(LatentGridModel):
         layout = self.columns_.layout
         codes = np.ones((len(values), len(self.columns_)))
         for j, column in enumerate(self.columns_):
-            part = values[:, layout.part(j)]
-            if column.kind == "bernoulli":
-                codes[:, j] = part[:, 0] > 0.5
-            elif column.levels:
-                codes[:, j] = part.argmax(axis=1)
+            part, coding = values[:, layout.part(j)], column.traits.levels
+            if coding is not None:
+                codes[:, j] = coding.complete(part).argmax(axis=1)
             elif part.shape[1]:
                 codes[:, j] = part[:, 0]
         return codes
@@ -153,8 +151,9 @@ class MixedTables(LatentGridModel):
         found = np.empty((len(table), layout.n_predictors))
         for j, column in enumerate(self.columns_):
             cells, part = table[:, j, None], layout.part(j)
-            has_level = column.levels and column.kind != "bernoulli"
-            found[:, part] = cells == np.arange(layout.widths[j]) if has_level else cells[:, : layout.widths[j]]
+            family = column.traits.family
+            marked = family is not None and family.exclusive
+            found[:, part] = cells == np.arange(layout.widths[j]) if marked else cells[:, : layout.widths[j]]
             found[np.isnan(table[:, j]), part] = np.nan
         return found
 

@@ -16,16 +16,18 @@ from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, mapping_of, part
+from prinfold.gtm import model as algorithm
 from prinfold.gtm.block_input import refuse_arrays_beside
-from prinfold.gtm.estimator import GTM
+from prinfold.gtm.estimator import GTM, gtm_attributes
 from prinfold.gtm.fitting import FEWEST_ROWS, GivenRows, rows_that_count
+from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.mixture.hierarchy import ROOT, HierarchyVerbs
 from prinfold.gtm.mixture.model import MixtureModel, MixtureState
 from prinfold.gtm.mixture.starts import (
     PARTITIONS,
+    MapSettings,
     MixtureStart,
     begin,
-    check_recipes,
     given_memberships,
     nearest_places,
 )
@@ -189,13 +191,16 @@ class GTMMixture(MixtureVerbs):
         self
         """
         check_parameters(self, self._constraints)
-        recipes = check_recipes(self.gtm, self.n_maps, self.shared_noise)
+        gtms = _check_recipes(self.gtm, self.n_maps, self.shared_noise)
         forget(self)
         start = self._begin_on_blocks if isinstance(X, Blocks) else self._begin_on_table
-        self._warn(*self._train(start(X, recipes, sample_weight, errors)))
+        settings = [MapSettings(each._recipe, bool(each.init == "auto")) for each in gtms]
+        self._warn(*self._train(gtms, start(X, settings, sample_weight, errors)))
         return self
 
-    def _begin_on_blocks(self, blocks: Blocks, recipes: list[GTM], sample_weight: Any, errors: Any) -> MixtureStart:
+    def _begin_on_blocks(
+        self, blocks: Blocks, settings: list[MapSettings], sample_weight: Any, errors: Any
+    ) -> MixtureStart:
         """Begin with the sample of a first pass, and go on with all rows."""
         if not isinstance(self.partition, str):
             raise InvalidParameterError(
@@ -207,10 +212,10 @@ class GTMMixture(MixtureVerbs):
         found = survey_table(self, blocks, sample_weight, FEWEST_ROWS)
         sample = stream_of(found, 1)
         given = GivenRows(sample.table, sample.weight)
-        begun = begin(self, recipes, given, as_generator(self.random_state))
+        begun = begin(self, settings, given, as_generator(self.random_state))
         return begun.on_stream(stream_of(found, begun.numbers_per_row))
 
-    def _begin_on_table(self, X: Any, recipes: list[GTM], sample_weight: Any, errors: Any) -> MixtureStart:
+    def _begin_on_table(self, X: Any, settings: list[MapSettings], sample_weight: Any, errors: Any) -> MixtureStart:
         """Begin with all rows that count."""
         table = check_table(self, X, reset=True, min_rows=FEWEST_ROWS, accept_sparse=True, accept_missing=True)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
@@ -222,7 +227,7 @@ class GTMMixture(MixtureVerbs):
         given = given if kept is None else given.choose(kept)
         if has_gaps(given.table):
             refuse_empty_columns(given.table, getattr(self, "feature_names_in_", None))
-        return begin(self, recipes, given, as_generator(self.random_state))
+        return begin(self, settings, given, as_generator(self.random_state))
 
     def component(self, j: int) -> GTM:
         """One of the maps, a fitted GTM with all its verbs; it knows nothing of the others.
@@ -279,7 +284,7 @@ class GTMMixture(MixtureVerbs):
             child.set_params(gtm=self.gtm[number])
         if places is not None:
             own = self.component(number)
-            nearest = nearest_places(own, own.transform(X, **options), places)
+            nearest = nearest_places(own.latent_, own.transform(X, **options), places)
             child.set_params(n_maps=len(places), partition=nearest)
         checked = check_weight(sample_weight, self._table(X))
         given = np.ones(len(share)) if checked is None else checked
@@ -294,12 +299,12 @@ class GTMMixture(MixtureVerbs):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _train(self, begun: MixtureStart) -> tuple[Rows, MixtureModel, MixtureState]:
+    def _train(self, gtms: list[GTM], begun: MixtureStart) -> tuple[Rows, MixtureModel, MixtureState]:
         """EM from the best start."""
         model, rows = begun.model, begun.rows
         outcome = self._train_with_callbacks(
             rows.table,
-            lambda state: self._attributes(begun, state),
+            lambda state: self._attributes(gtms, begun, state),
             lambda **options: run_fixed_point(
                 lambda: begun.state,
                 lambda state: model.step(rows, state, self.relaxation),
@@ -312,11 +317,11 @@ class GTMMixture(MixtureVerbs):
             each.stop_reason_, each.history_ = self.stop_reason_, self.history_
         return rows.sample, model, outcome.state
 
-    def _attributes(self, begun: MixtureStart, state: MixtureState) -> dict[str, Any]:
+    def _attributes(self, gtms: list[GTM], begun: MixtureStart, state: MixtureState) -> dict[str, Any]:
         """Attributes of a fitted mixture, its largest map first unless the maps have an order of their own."""
         shares = state.parameters.shares
         order = np.argsort(-shares, kind="stable") if begun.free else np.arange(len(shares))
-        maps = [begun.fitted_map(int(j), state) for j in order]
+        maps = [_fitted_map(gtms[j], begun, j, state) for j in order.tolist()]
         return {
             "maps_": maps,
             "mixing_": shares[order],
@@ -334,6 +339,58 @@ class GTMMixture(MixtureVerbs):
             "a latent_ that is the atlas of its maps_": all(np.array_equal(a.nodes, b.latent_.nodes) for a, b in pairs),
         }
         require_parts(sound)
+
+
+def _fitted_map(recipe: GTM, begun: MixtureStart, j: int, state: MixtureState) -> GTM:
+    """Map j as a fitted GTM."""
+    found: GTM = clone(recipe)
+    job = begun.jobs[j]._replace(model=begun.model.maps[j])
+    found._set(gtm_attributes(job, algorithm.GTMState(state.parameters.maps[j], state.statistics.maps[j])))
+    return found
+
+
+def _check_recipes(given: Any, n_maps: int, shared: bool) -> list[GTM]:
+    """A recipe for each map; an error for recipes that a mixture cannot use."""
+    recipes = list(given) if isinstance(given, list | tuple) else [GTM() if given is None else given] * n_maps
+    if len(recipes) != n_maps:
+        raise InvalidParameterError(f"gtm lists {len(recipes)} recipes for n_maps={n_maps}; give one for each map")
+    for recipe in recipes:
+        if type(recipe) is not GTM:
+            raise InvalidParameterError(f"the maps of a mixture are GTMs, got {type(recipe).__name__}")
+        check_parameters(recipe, recipe._constraints)
+        _refuse_unknown_numbers(recipe)
+        if shared and recipe.noise not in ("isotropic", "diagonal"):
+            raise InvalidParameterError(
+                Message(
+                    f"a shared noise needs maps whose noise is 'isotropic' or 'diagonal', got {recipe.noise!r}",
+                    Advice("shared_noise", False),
+                )
+            )
+    if shared and len({str(recipe.noise) for recipe in recipes}) > 1:
+        words = "a shared noise needs the same noise for all maps"
+        raise InvalidParameterError(Message(words, Advice("shared_noise", False)))
+    return recipes
+
+
+def _refuse_unknown_numbers(recipe: GTM) -> None:
+    """Raise an error for settings whose values a GTM finds from all rows while it trains alone."""
+    if recipe.prior_precision == "evidence":
+        raise InvalidParameterError("the maps of a mixture need a prior_precision that is a number, got 'evidence'")
+    if not isinstance(recipe.init, str):
+        raise InvalidParameterError(
+            "the maps of a mixture need an init by name; which rows each begins with is partition"
+        )
+    penalized = recipe.regularization is not None or recipe.prior_precision is not None
+    if has_open_numbers(recipe.basis, penalized=penalized):
+        raise InvalidParameterError(
+            f"the maps of a mixture need a Gaussian process with its length_scale, and its variance or a "
+            f"regularization, got {recipe.basis}"
+        )
+    if recipe.trainer != "batch":
+        raise InvalidParameterError(
+            f"the maps of a mixture are trained together, so trainer={recipe.trainer!r} cannot be used; "
+            "leave it at 'batch'"
+        )
 
 
 @fill_parameter_docs

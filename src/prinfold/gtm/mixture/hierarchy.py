@@ -88,7 +88,7 @@ class HierarchyVerbs(StoredEstimator):
         return np.array([self.share(path) for path in self.leaves])
 
     def share(self, path: tuple[int, ...]) -> float:
-        """How much of all rows one map holds: the product of the shares on the way there.
+        """Share of all rows that one map holds: the product of the shares on the way there.
 
         Parameters
         ----------

@@ -270,5 +270,5 @@ def pooled(model: MixtureModel, maps: Sequence[Parameters], counts: Any) -> tupl
 
 
 def _n_values(sums: Any, parameters: Parameters) -> Any:
-    """How many values a variance is the mean of: one number, or one for each column."""
+    """Number of values that a variance is the mean of: one for all, or one for each column."""
     return sums.column_counts if np.ndim(parameters.precision) else float(sums.column_counts.sum())

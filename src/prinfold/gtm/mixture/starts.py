@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice, permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
-from prinfold.gtm import model as algorithm
-from prinfold.gtm.estimator import GTM, gtm_attributes
+from prinfold.exceptions import InvalidDataError
 from prinfold.gtm.fitting import GivenRows, assemble, complete_start, model_for_gaps
-from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, MixtureState
 from prinfold.gtm.mixture.partitions import distinct_rows, find_centers, find_clouds, find_flats, parts_of
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.gtm.recipe import Recipe, TrainingJob
 from prinfold.gtm.starts.first_parameters import has_angles, pca_start, warm_start
+from prinfold.latent import LatentSpace
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows, as_rows, dense
-from prinfold.validation.settings import check_parameters
 from prinfold.validation.tables import as_entries, check_latent, has_gaps
 
 PARTITIONS = {
@@ -47,32 +44,27 @@ of their map as small as they like."""
 _MOST_SAMPLED_ROWS = 2000
 
 
+class MapSettings(NamedTuple):
+    """Settings of a map that a start takes: its recipe, made anew for each part, and whether it tries starts."""
+
+    recipe: Callable[[], Recipe]
+    tries_starts: bool
+
+
 @dataclass(frozen=True)
 class MixtureStart:
-    """A mixture after the first steps: settings and jobs of the maps, the model, all rows, and the state.
+    """A mixture after the first steps: jobs of the maps, the model, all rows, and the state.
 
-    ``free`` says that the order of the maps means nothing.
+    ``numbers_per_row`` is how many the widest of the maps derives of a row; ``free`` says that the order of the maps
+    means nothing.
     """
 
-    gtms: list[GTM]
     jobs: list[TrainingJob]
     model: MixtureModel
     rows: Rows
     state: MixtureState
+    numbers_per_row: int
     free: bool
-
-    def fitted_map(self, j: int, state: MixtureState) -> GTM:
-        """Map j as a fitted GTM."""
-        found: GTM = clone(self.gtms[j])
-        job = self.jobs[j]._replace(model=self.model.maps[j])
-        found._set(gtm_attributes(job, algorithm.GTMState(state.parameters.maps[j], state.statistics.maps[j])))
-        return found
-
-    @property
-    def numbers_per_row(self) -> int:
-        """How many numbers the widest of the maps derives of a row."""
-        each = zip(self.gtms, self.model.maps, strict=True)
-        return int(max(own._numbers_per_node * model.surface.latent.n_nodes for own, model in each))
 
     def on_stream(self, stream: Rows) -> MixtureStart:
         """The start on a stream of rows, of which those that it was made from are a sample."""
@@ -82,81 +74,37 @@ class MixtureStart:
         return replace(self, model=model, rows=stream, state=model.begin(stream, self.state.parameters))
 
 
-def check_recipes(given: Any, n_maps: int, shared: bool) -> list[GTM]:
-    """A recipe for each map; an error for recipes that a mixture cannot use."""
-    recipes = list(given) if isinstance(given, list | tuple) else [GTM() if given is None else given] * n_maps
-    if len(recipes) != n_maps:
-        raise InvalidParameterError(f"gtm lists {len(recipes)} recipes for n_maps={n_maps}; give one for each map")
-    for recipe in recipes:
-        if type(recipe) is not GTM:
-            raise InvalidParameterError(f"the maps of a mixture are GTMs, got {type(recipe).__name__}")
-        check_parameters(recipe, recipe._constraints)
-        _refuse_unknown_numbers(recipe)
-        if shared and recipe.noise not in ("isotropic", "diagonal"):
-            raise InvalidParameterError(
-                Message(
-                    f"a shared noise needs maps whose noise is 'isotropic' or 'diagonal', got {recipe.noise!r}",
-                    Advice("shared_noise", False),
-                )
-            )
-    if shared and len({str(recipe.noise) for recipe in recipes}) > 1:
-        words = "a shared noise needs the same noise for all maps"
-        raise InvalidParameterError(Message(words, Advice("shared_noise", False)))
-    return recipes
-
-
-def _refuse_unknown_numbers(recipe: GTM) -> None:
-    """Raise an error for settings whose values a GTM finds from all rows while it trains alone."""
-    if recipe.prior_precision == "evidence":
-        raise InvalidParameterError("the maps of a mixture need a prior_precision that is a number, got 'evidence'")
-    if not isinstance(recipe.init, str):
-        raise InvalidParameterError(
-            "the maps of a mixture need an init by name; which rows each begins with is partition"
-        )
-    penalized = recipe.regularization is not None or recipe.prior_precision is not None
-    if has_open_numbers(recipe.basis, penalized=penalized):
-        raise InvalidParameterError(
-            f"the maps of a mixture need a Gaussian process with its length_scale, and its variance or a "
-            f"regularization, got {recipe.basis}"
-        )
-    if recipe.trainer != "batch":
-        raise InvalidParameterError(
-            f"the maps of a mixture are trained together, so trainer={recipe.trainer!r} cannot be used; "
-            "leave it at 'batch'"
-        )
-
-
-def begin(mixture: Any, gtms: list[GTM], given: GivenRows, rng: np.random.Generator) -> MixtureStart:
+def begin(mixture: Any, settings: list[MapSettings], given: GivenRows, rng: np.random.Generator) -> MixtureStart:
     """The best of several starts after a few iterations; where there is one only, that one."""
-    whole = assemble(gtms[0]._recipe(), *given[:3])
-    several = any(each is not gtms[0] for each in gtms)
+    whole = assemble(settings[0].recipe(), *given[:3])
+    several = any(each != settings[0] for each in settings)
     if given.places is not None:
-        return _begin_from_parts(mixture, gtms, given, whole, rng, free=False)
-    found = _distinct_parts(mixture, len(gtms), whole, rng)
-    ways = [(part, order) for part in found for order in _orders(len(gtms), several)]
+        return _begin_from_parts(mixture, settings, given, whole, rng, free=False)
+    found = _distinct_parts(mixture, len(settings), whole, rng)
+    ways = [(part, order) for part in found for order in _orders(len(settings), several)]
     # One after the other: memberships of all at once would be many times as long as the table.
-    shares = (np.eye(len(gtms))[:, order][part] for part, order in ways)
+    shares = (np.eye(len(settings))[:, order][part] for part, order in ways)
     given_to = (given._replace(places=each) for each in shares)
     if len(ways) == 1:
-        return _begin_from_parts(mixture, gtms, next(given_to), whole, rng, not several)
-    tried = ((each, _try_start(mixture, gtms, each, whole, rng, not several, planes=True)) for each in given_to)
+        return _begin_from_parts(mixture, settings, next(given_to), whole, rng, not several)
+    tried = ((each, _try_start(mixture, settings, each, whole, rng, not several, planes=True)) for each in given_to)
     parts, best = max(tried, key=lambda pair: _objective(pair[1]))
-    if all(each.init != "auto" for each in gtms):
+    if not any(each.tries_starts for each in settings):
         return best
     # Which parts are best shows from planes; how their maps are best begun is then asked once.
-    return max(best, _try_start(mixture, gtms, parts, whole, rng, not several), key=_objective)
+    return max(best, _try_start(mixture, settings, parts, whole, rng, not several), key=_objective)
 
 
 def _try_start(
     mixture: Any,
-    gtms: list[GTM],
+    settings: list[MapSettings],
     given: GivenRows,
     whole: TrainingJob,
     rng: np.random.Generator,
     free: bool,
     planes: bool = False,
 ) -> MixtureStart:
-    return _train_briefly(mixture, _begin_from_parts(mixture, gtms, given, whole, rng, free, planes))
+    return _train_briefly(mixture, _begin_from_parts(mixture, settings, given, whole, rng, free, planes))
 
 
 def _objective(begun: MixtureStart) -> float:
@@ -193,7 +141,7 @@ def _orders(n_maps: int, several: bool) -> list[tuple[int, ...]]:
 
 def _begin_from_parts(
     mixture: Any,
-    gtms: list[GTM],
+    settings: list[MapSettings],
     given: GivenRows,
     whole: TrainingJob,
     rng: np.random.Generator,
@@ -204,7 +152,7 @@ def _begin_from_parts(
     assert given.places is not None
     weight = np.ones(given.table.shape[0]) if given.weight is None else given.weight
     masses = weight @ given.places
-    recipes = [each._recipe() for each in gtms]
+    recipes = [each.recipe() for each in settings]
     parts = [_rows_of_part(given, weight, j, whole.rows) for j in range(len(recipes))]
     jobs = [assemble(recipe, *part[:3]) for recipe, part in zip(recipes, parts, strict=True)]
     spreads = [_spread(*each, whole) for each in zip(recipes, jobs, strict=True)]
@@ -224,7 +172,7 @@ def _begin_from_parts(
     state = model.begin(rows, MixtureParameters(masses / masses.sum(), tuple(starts)))
     # Copies of parts are done with.
     jobs = [job._replace(rows=model.rows_of_map(j, rows)) for j, job in enumerate(jobs)]
-    return MixtureStart(gtms, jobs, model, rows, state, free)
+    return MixtureStart(jobs, model, rows, state, width, free)
 
 
 def _rows_of_part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows:
@@ -308,9 +256,8 @@ def given_memberships(partition: Any, n_maps: int, n_rows: int) -> FloatArray | 
     return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
-def nearest_places(own: GTM, Z: FloatArray, places: Any) -> IntArray:
+def nearest_places(latent: LatentSpace, Z: FloatArray, places: Any) -> IntArray:
     """(n,) the place nearest to each row along a map."""
-    latent = own.latent_
     given = check_latent(places, latent.n_columns)
     if not len(given):
         raise InvalidDataError("places is empty; give a place on the map for each map of the child, or leave it out")

@@ -7,7 +7,7 @@ by one regression:
 - aligned: U_k = √η J_k, and both y and J are linear in the weights: Θ = W and B_k = [φ_k; √η ψ_k];
 - shared: U_k = V, Θ = [W; Vᵀ] and B_k = [φ_k 0; 0 I].
 
-``finished`` then takes the units of f from the rows: where f is found to scatter by Ω instead of I, U is multiplied by
+``update`` then takes the units of f from the rows: where f is found to scatter by Ω instead of I, U is multiplied by
 the root of Ω. What f is measured in does not matter to the density, so that this is a step of EM with one parameter
 more (Liu, Rubin & Wu, 1998): the objective rises as surely, and faster.
 """
@@ -37,9 +37,9 @@ with noise that reaches as much further would cost nothing.
 
 @dataclass(frozen=True)
 class FactorParameters(Parameters):
-    """Weights, precision β, and the factors of which a ``loading`` makes U: √η, or Vᵀ (q, D)."""
+    """Weights, precision β, and the factors of which a ``loading`` makes U: √η (), or Vᵀ (q, D)."""
 
-    factors: Any
+    factors: FloatArray
     loading: Loading
 
     def extrapolate(self, new: Self, factor: float) -> Self:
@@ -58,11 +58,11 @@ class Regression(NamedTuple):
     penalized: FloatArray
 
 
-class Finished(NamedTuple):
+class UpdatedLoading(NamedTuple):
     """Weights, what U is made of, and the means (K, 1 + q, D) of (1, f) at the nodes in the units of the E-step."""
 
     weights: FloatArray
-    factors: Any
+    factors: FloatArray
     means: FloatArray
 
 
@@ -70,10 +70,11 @@ class Loading(Protocol):
     """The verbs of a loading; see the head of this file."""
 
     @property
-    def n_factors(self) -> int: ...
+    def n_factors(self) -> int:
+        """Directions in which rows scatter further."""
 
-    def initial(self, weights: FloatArray) -> Any:
-        """First coefficients of U."""
+    def initial(self, weights: FloatArray) -> FloatArray:
+        """First factors, of which U is made."""
 
     def factors(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
         """(q, K, D) Uᵀ at the nodes."""
@@ -81,19 +82,19 @@ class Loading(Protocol):
     def regression(self, surface: BasisMap, parameters: FactorParameters) -> Regression:
         """The mean of a row as linear in coefficients, and those as they are."""
 
-    def finished(
+    def update(
         self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
-    ) -> Finished:
+    ) -> UpdatedLoading:
         """Parameters with new coefficients."""
 
-    def extrapolate(self, old: Any, new: Any, factor: float) -> Any:
+    def extrapolate(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
         """The step from ``old`` to ``new``, ``factor`` times as far."""
 
-    def to_arrays(self, factors: Any) -> dict[str, Any]:
+    def to_arrays(self, factors: FloatArray) -> dict[str, float | FloatArray]:
         """Fitted attributes by name."""
 
-    def restore(self, arrays: dict[str, Any], n_columns: int) -> Any:
-        """Coefficients of U from stored arrays; a ValueError where they do not fit."""
+    def restore(self, arrays: dict[str, Any], n_columns: int) -> FloatArray:
+        """Factors from stored arrays; a ValueError where they do not fit."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,8 @@ class AlignedLoading:
     spacing: float
     reach: float | None = None
 
-    def initial(self, weights: FloatArray) -> float:
-        return self.spacing * (_FIRST_REACH if self.reach is None else self.reach)
+    def initial(self, weights: FloatArray) -> FloatArray:
+        return np.asarray(self.spacing * (_FIRST_REACH if self.reach is None else self.reach))
 
     def factors(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
         return np.asarray(parameters.factors * np.moveaxis(surface.node_jacobian(parameters.weights), 2, 0))
@@ -118,12 +119,12 @@ class AlignedLoading:
         design = np.concatenate([surface.node_features[:, None], slopes], axis=1)
         return Regression(design, parameters.weights, surface.penalty_mask)
 
-    def finished(
+    def update(
         self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
-    ) -> Finished:
+    ) -> UpdatedLoading:
         """√η: the slope of the regression of residuals on J f, times the root of the scatter of f."""
         if self.reach is not None or parameters.factors == 0:
-            return Finished(coefficients, parameters.factors, means)
+            return UpdatedLoading(coefficients, parameters.factors, means)
         M = np.moveaxis(means, 0, 2)  # (1 + q, D, K)
         along, size = float(np.vdot(sums.first[0, 1:], M[1:])), 0.0
         for a in range(1, len(M)):
@@ -133,25 +134,27 @@ class AlignedLoading:
                 size += (1.0 if a == b else 2.0) * float(np.sum(sums.second[0, at(a, b)] * (M[a] * M[b])))
         slope = along / size if size > 0 else 1.0
         root, most = float(np.sqrt(np.trace(sums.spread_of_factors()) / self.n_factors)), _MOST_REACH * self.spacing
-        if parameters.factors * abs(slope) * root > most:  # as far as allowed with the units as they are: uphill too
-            slope, root = min(slope, most / parameters.factors), 1.0
+        before = float(parameters.factors)
+        if before * abs(slope) * root > most:  # as far as allowed with the units as they are: uphill too
+            slope, root = min(slope, most / before), 1.0
         longer = np.concatenate([means[:, :1], slope * means[:, 1:]], axis=1)
-        return Finished(coefficients, float(parameters.factors * abs(slope) * root), longer)
+        return UpdatedLoading(coefficients, np.asarray(before * abs(slope) * root), longer)
 
-    def extrapolate(self, old: float, new: float, factor: float) -> float:
+    def extrapolate(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
         """√η extrapolated by its logarithm."""
         if old <= 0 or new <= 0 or self.reach is not None:
             return new
-        return min(float(old * (new / old) ** factor), _MOST_REACH * self.spacing)
+        before, after = float(old), float(new)
+        return np.asarray(min(before * (after / before) ** factor, _MOST_REACH * self.spacing))
 
-    def to_arrays(self, factors: float) -> dict[str, Any]:
+    def to_arrays(self, factors: FloatArray) -> dict[str, float | FloatArray]:
         return {"reach": float(factors) / self.spacing}
 
-    def restore(self, arrays: dict[str, Any], n_columns: int) -> float:
+    def restore(self, arrays: dict[str, Any], n_columns: int) -> FloatArray:
         reach = arrays.get("reach")
         if not isinstance(reach, float) or not 0 <= reach < np.inf:
             raise ValueError("the reach of the noise along the surface, finite and not negative")
-        return reach * self.spacing
+        return np.asarray(reach * self.spacing)
 
 
 @dataclass(frozen=True)
@@ -180,19 +183,19 @@ class SharedLoading:
         both = np.concatenate([parameters.weights, parameters.factors])
         return Regression(design, both, np.append(surface.penalty_mask, np.zeros(q)))
 
-    def finished(
+    def update(
         self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
-    ) -> Finished:
+    ) -> UpdatedLoading:
         """V times the symmetric root of the scatter of f, which turns it the least."""
         weights, V = coefficients[: -self.n_factors], coefficients[-self.n_factors :]
         size, turned = np.linalg.eigh(sums.spread_of_factors())
         root = (turned * np.sqrt(np.maximum(size, 0.0))) @ turned.T
-        return Finished(np.ascontiguousarray(weights), root @ V, means)
+        return UpdatedLoading(np.ascontiguousarray(weights), root @ V, means)
 
     def extrapolate(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
         return np.asarray(old + factor * (new - old))
 
-    def to_arrays(self, factors: FloatArray) -> dict[str, Any]:
+    def to_arrays(self, factors: FloatArray) -> dict[str, float | FloatArray]:
         """Along principal axes, the longest first: any turn of V is the same noise."""
         _, size, axes = np.linalg.svd(factors, full_matrices=False)
         return {"loadings": (size * leading_signs(axes))[:, None] * axes}

@@ -43,7 +43,7 @@ class FactorModel:
     def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> FactorParameters:
         return self._make_parameters(weights, 1.0 / variance, self.loading.restore(arrays, weights.shape[1]))
 
-    def _make_parameters(self, weights: FloatArray, precision: float, factors: Any) -> FactorParameters:
+    def _make_parameters(self, weights: FloatArray, precision: float, factors: FloatArray) -> FactorParameters:
         return FactorParameters(weights, precision, factors, self.loading, ceiling=1.0 / self.floor)
 
     def m_step(
@@ -57,7 +57,7 @@ class FactorModel:
         design, before, penalized = self.loading.regression(surface, parameters)
         decay = penalty.strength(parameters.level) * penalized
         coefficients = solve_factors(sums, design, decay, before, solve_symmetric)
-        new = self.loading.finished(coefficients, design @ coefficients, sums, parameters)
+        new = self.loading.update(coefficients, design @ coefficients, sums, parameters)
         error = sums.residual(new.means) + (sums.seen - sums.trusted) / parameters.level
         precision = penalty.precision(sums.seen, error, surface.roughness(new.weights))
         return self._make_parameters(new.weights, min(precision, 1.0 / self.floor), new.factors)

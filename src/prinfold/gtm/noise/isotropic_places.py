@@ -19,7 +19,7 @@ class LoadedNodes:
 
     def means(self, loaded: FloatArray, groups: Groups, embedded: FloatArray) -> tuple[FloatArray, IntArray]:
         """(n, e) posterior means of node coordinates ``embedded`` (e, K), and (n,) the nodes of largest weight."""
-        from prinfold.gtm._pieces_jit import means_of_groups  # loads numba, which small jobs never need
+        from prinfold.gtm._latent_posterior_jit import means_of_groups  # loads numba, which small jobs never need
 
         return means_of_groups(loaded, *groups, sound_sums(loaded.dtype), self.loading, embedded)
 
@@ -30,7 +30,7 @@ class LoadedNodes:
 
         ``points`` (K, M, D + 1) are those of :func:`points_of_cells`.
         """
-        from prinfold.gtm._pieces_jit import cells_that_matter, weigh_points
+        from prinfold.gtm._latent_posterior_jit import cells_that_matter, weigh_points
 
         starts, cell = cells_that_matter(loaded, *groups, sound_sums(loaded.dtype), self.loading, least)
         return starts, cell, weigh_points(loaded, starts, cell, points)

@@ -175,7 +175,11 @@ class Noise(Protocol[P, B, N, S]):
 
 AnyNodes: TypeAlias = Nodes[Any, Any]
 AnyNoise: TypeAlias = Noise[Any, Any, Any, Any]
-"""Nodes and noise of some kind, where it does not matter which."""
+"""Nodes and noise of some kind, where it does not matter which.
+
+Parameters, blocks, nodes and statistics of one kind go together, which types can say only where the kind is named. A
+model holds one noise and hands its own objects back to it; ``Any`` stands for those here, and nowhere within a kind.
+"""
 
 
 # ----------------------------------------------------------------------------------- what only some kinds can do
@@ -191,7 +195,7 @@ GroupWeights: TypeAlias = Callable[[B, Groups], tuple[FloatArray, FloatArray, Fl
 
 
 class GroupPlaces(Protocol[B_contra]):
-    """Where many groups of rows lie in latent space, by compiled code: other threads need not wait for it."""
+    """Places of many groups of rows in latent space, by compiled code: other threads need not wait for it."""
 
     def means(self, loaded: B_contra, groups: Groups, embedded: FloatArray) -> tuple[FloatArray, IntArray]:
         """(n, e) means of what the nodes have in the rows of ``embedded`` (e, K), and (n,) the heaviest nodes."""
@@ -266,7 +270,7 @@ class RowFactors(Generic[B, N]):
 
 @dataclass(frozen=True)
 class NodeShares(Generic[N]):
-    """How much of the mixture each node makes up, (K,), and whether training lets that differ between nodes."""
+    """Share of the mixture that each node makes up, (K,), and whether training lets that differ between nodes."""
 
     of: Callable[[N], FloatArray]
     learned: bool

@@ -17,6 +17,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_basis
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
+from prinfold.files.kinds import array, mapping_of, number
 from prinfold.gtm.noise.factor import FactorNoise
 from prinfold.gtm.noise.factor_loadings import AlignedLoading, SharedLoading
 from prinfold.gtm.noise.isotropic import IsotropicNoise
@@ -31,8 +32,12 @@ _FUNCTIONS_ON_A_SPHERE = 12
 """Basis functions along each axis, by the number of axes, for what varies slowly; with more axes one and a plane."""
 
 
+NOISE_PARAMETERS = mapping_of(number | array())
+"""Numbers and arrays that a file holds of a noise, by names; the noise itself checks those and their shapes."""
+
+
 class ColumnSpread(NamedTuple):
-    """How far data spread.
+    """Spread of data.
 
     ``floor`` is the smallest noise variance on average over the columns, ``floors`` (D,) are the smallest of each, and
     ``scale`` (D,) is the standard deviation of each column, 0 where it does not vary.

@@ -6,11 +6,15 @@ This module imports numba: import it only where there is much to do.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.gtm.sequence.hidden_markov import ChainSteps, Counts
 from prinfold.numerics._compiled import compiled
+
+if TYPE_CHECKING:
+    from prinfold.gtm.sequence.hidden_markov import ChainSteps, Counts
 
 
 def forward(

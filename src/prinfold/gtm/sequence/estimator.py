@@ -29,7 +29,7 @@ from prinfold.gtm.sequence.sequence_input import (
     refuse_empty_sequences,
     seen_weight,
     sequence_weight,
-    weighty_sequences,
+    sequences_with_weight,
 )
 from prinfold.gtm.sequence.starts import TRIED_STEPS, slow_start
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, SharedRule, TransitionRule, shared_steps
@@ -283,7 +283,7 @@ class GTMSequence(SequenceVerbs):
         table = self._training_table(given.X, None)
         known, order = check_errors(given.stacked(errors), table, self), given.order(table.shape[0])
         weight = seen_weight(sequence_weight(sample_weight, order), table, order)
-        kept, cuts = weighty_sequences(weight, order)
+        kept, cuts = sequences_with_weight(weight, order)
         places = given_places(self.init, table.shape[0])
         table, (places, known) = table[kept], (None if each is None else each[kept] for each in (places, known))
         refuse_empty_sequences(table, FEWEST_ROWS)

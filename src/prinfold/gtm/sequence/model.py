@@ -109,7 +109,7 @@ class SequenceState(NamedTuple):
 
 def stand_alone(rows: Rows, chain: Chain) -> bool:
     """Whether rows are independent of each other, with all nodes equally likely before a row is seen."""
-    return chain.forgetful or (chain.flat_start and len(_cuts(rows)) == rows.n_rows + 1)
+    return chain.independent_rows or (chain.flat_start and len(_cuts(rows)) == rows.n_rows + 1)
 
 
 def e_step(model: SequenceModel, rows: Rows, parameters: Any, chain: Chain, hint: Hint) -> tuple[Any, Visits, Hint]:

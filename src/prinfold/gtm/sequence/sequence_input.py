@@ -150,7 +150,7 @@ def sequence_weight(sample_weight: Any, order: Order) -> FloatArray | None:
     return check_weight(sample_weight, np.empty((n, 1)))
 
 
-def weighty_sequences(weight: FloatArray | None, order: Order) -> tuple[IntArray, IntArray]:
+def sequences_with_weight(weight: FloatArray | None, order: Order) -> tuple[IntArray, IntArray]:
     """Rows of the sequences that have a weight, in their order, and where those begin and end."""
     rows = np.arange(order.cuts[-1]) if order.rows is None else order.rows
     if weight is None:

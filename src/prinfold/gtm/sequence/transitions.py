@@ -1,4 +1,4 @@
-"""How a chain goes from node to node (thesis 7.4): a short step, or with a small probability a jump to anywhere.
+"""Transitions of a chain between nodes (thesis 7.4): a short step, or with a small probability a jump to anywhere.
 
     p(k | j) = (1 − ε) a_jk + ε / K,        Σ_k a_jk = 1,        a_jk = 0 unless k is near j
 
@@ -52,7 +52,7 @@ class Chain:
         return ChainSteps(self.initial, self.moves.cuts, self.moves.node, share, self.jump / self.moves.n_nodes)
 
     @property
-    def forgetful(self) -> bool:
+    def independent_rows(self) -> bool:
         """Whether rows are independent: every step is a jump to any node, and sequences begin anywhere."""
         return self.jump == 1.0 and self.flat_start
 

@@ -68,6 +68,8 @@ class SequenceVerbs(GTM):
     memory_ = None  # of a stream, which there is none of
     _takes_blocks: ClassVar[bool] = False  # which say nothing of sequences, and may end in the midst of one
 
+    _takes_sequences: ClassVar[bool] = True
+
     def _device(self) -> Device | None:
         return None
 
@@ -285,7 +287,7 @@ class SequenceVerbs(GTM):
         return (filled, given.in_given_form(deviation, order)) if return_std else filled
 
     def outlier_weights(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
-        """How much each row counts beside one on the surface, with Student noise: little for an outlier.
+        """Weight of each row beside one on the surface, with Student noise: little for an outlier.
 
         Parameters
         ----------

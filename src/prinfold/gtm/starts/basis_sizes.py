@@ -15,16 +15,16 @@ from prinfold.gtm.starts.placements import Unroller, is_open_rectangle, left_out
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows
 
-_MORE = 8
+_FUNCTIONS_PER_AXIS = 8
 """Functions along each of two axes that are tried: as many as 600 rows have by default."""
 
 _ROWS_PER_FUNCTION = 2
 """Rows for each function that there must be, at least."""
 
-_ROLLED = 0.6
+_MOST_UNROLLED_ERROR_SHARE = 0.6
 """Share of the squared error of places in the principal plane that unrolled ones leave, to be worth more functions."""
 
-_BETTER = 0.75
+_MOST_ERROR_SHARE = 0.75
 """Share of the squared error with the usual functions that more of them leave, at most. On swiss rolls and S-sheets of
 300 rows in little noise it is 0.3 to 0.75, on other shapes 0.7 to 1.5."""
 
@@ -37,18 +37,19 @@ def enough_functions(
     if more is None or not rows.at_hand or rows.gaps or rows.n_columns <= latent.dimension:
         return basis
     places = unroll(latent, rows, most_rows)
-    if len(places.rows[0]) < _ROWS_PER_FUNCTION * _MORE**latent.dimension:
+    if len(places.rows[0]) < _ROWS_PER_FUNCTION * _FUNCTIONS_PER_AXIS**latent.dimension:
         return basis
     few = basis.bind(latent)
     usual = min(left_out_error(few, each) for each in places.unrolled)
-    if usual > _ROLLED * left_out_error(few, places.flat):
+    if usual > _MOST_UNROLLED_ERROR_SHARE * left_out_error(few, places.flat):
         return basis
     many = more.bind(latent)
-    return more if min(left_out_error(many, each) for each in places.unrolled) < _BETTER * usual else basis
+    return more if min(left_out_error(many, each) for each in places.unrolled) < _MOST_ERROR_SHARE * usual else basis
 
 
 def _with_more(basis: GaussianBasis, latent: LatentSpace) -> GaussianBasis | None:
     """The basis with more functions along each axis, if it has fewer and the space is an open grid of two axes."""
     if not is_open_rectangle(latent):
         return None
-    return replace(basis, shape=(_MORE, _MORE)) if max(cast(tuple[int, ...], basis.shape)) < _MORE else None
+    enough = max(cast(tuple[int, ...], basis.shape)) >= _FUNCTIONS_PER_AXIS
+    return None if enough else replace(basis, shape=(_FUNCTIONS_PER_AXIS, _FUNCTIONS_PER_AXIS))

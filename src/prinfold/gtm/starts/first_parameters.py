@@ -70,23 +70,23 @@ _CYCLE_ROWS = 1000
 _MOST_TRIED = 2
 """Ways round that are compared."""
 
-_WORTH_UNROLLING = 0.6
+_MOST_TRIAL_ERROR_SHARE = 0.6
 """Share of the squared error of places in the principal plane that unrolled places leave at most, to be worth a trial:
 0.00 to 0.6 on most rolls, coils, spirals and arcs, and 0.64 to 1.2 on real tables, where little came of the trial."""
 
-_CLEARLY_ROLLED = 0.25
+_ROLLED_ERROR_SHARE = 0.25
 """The same share below which the trial is made even if the map from the plane has no folds and no rows that could be in
 several places. Of 168 simulated tables 27 had a larger share and such a map, and a trial gained 0.02 nats at most; of
 252 others two corkscrews of 300 rows lost 0.2."""
 
-_WORTH_MORE_ROWS = 0.8
+_MOST_LOOK_ERROR_SHARE = 0.8
 """The same share of a look at some rows, below which more are unrolled before the plane is taken: of six tables of 1000
 closed curves and trefoils in wide noise it was 0.64 to 0.76 of three, and 0.34 to 0.55 with all rows."""
 
-_WORSE_SHARE = 0.1
+_MORE_ROWS_ALLOWANCE = 0.1
 """How much larger a share may come of more rows, which follow a roll better, and still be taken."""
 
-_FEW_ROWS = 100
+_FEWEST_TRIAL_ROWS = 100
 """Rows below which the plane is kept as it is, whatever was trained from it."""
 
 _TINY = 1e-300
@@ -137,7 +137,7 @@ def spectral_start(embedder: Embedder, model: GTMModel, rows: Rows, rng: np.rand
     across a fold sends neighbours in latent space to far ends of the data, and the regression shows it.
     """
     placements = spectral_placements(embedder, rows, model.surface.latent, rng)
-    return _best_of([placed_start(model, placed) for placed in placements])
+    return _best_of([regression_start(model, placed) for placed in placements])
 
 
 def given_start(places: FloatArray, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -146,7 +146,7 @@ def given_start(places: FloatArray, model: GTMModel, rows: Rows, rng: np.random.
     Z = latent.domain.retract(check_latent(places, latent.n_columns))
     some = slice(0, None, max(1, rows.n_rows // _PLACED_ROWS))
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-    return _best_of([placed_start(model, EmbeddedRows(Z[some], rows.block(some), weight[some]))])
+    return _best_of([regression_start(model, EmbeddedRows(Z[some], rows.block(some), weight[some]))])
 
 
 def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -171,7 +171,7 @@ def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parame
 
 def _cycle_fits(model: GTMModel, rows: Rows, rng: np.random.Generator) -> list[Fit]:
     placements = cycle_placements(cast(Lattice, model.surface.latent), *distinct_rows(rows, rng))
-    return [placed_start(model, placed) for placed in placements]
+    return [regression_start(model, placed) for placed in placements]
 
 
 def furthest_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -215,15 +215,15 @@ def ranked_starts(model: GTMModel, rows: Rows, unroll: Unroller | None = None) -
     plain = GTMModel(model.surface, IsotropicNoise(model.noise.floor), model.penalty)
     plane = pca_start(plain, rows, np.random.default_rng(0))
     look = _unroll(plain, rows, _TRIAL_ROWS, unroll)
-    if look is None or look.share >= _WORTH_MORE_ROWS:
+    if look is None or look.share >= _MOST_LOOK_ERROR_SHARE:
         return [_as_first(model, plane)]
     closed = has_angles(latent)
     unique, weight = distinct_rows(rows, np.random.default_rng(0), _CYCLE_ROWS if closed else _TRIAL_ROWS)
     some = as_rows(unique, None, weight, width=latent.n_nodes)
     half = first_half(plain, some, plane)
-    if look.share >= _CLEARLY_ROLLED and np.isfinite(half.objective) and not half.troubled:
+    if look.share >= _ROLLED_ERROR_SHARE and np.isfinite(half.objective) and not half.troubled:
         return [_as_first(model, _kept(half, plane, rows))]
-    unrolled = [each for each in _unroll_more(plain, rows, look) if each.share < _WORTH_UNROLLING]
+    unrolled = [each for each in _unroll_more(plain, rows, look) if each.share < _MOST_TRIAL_ERROR_SHARE]
     if not unrolled:
         return [_as_first(model, _kept(half, plane, rows))]
     others = [each.parameters for each in unrolled]
@@ -242,7 +242,7 @@ def _kept(trial: Trial, plane: Parameters, rows: Rows) -> Parameters:
     rows only, of which oil flow came to 0.14 less.
     """
     of_plane = trial.start is plane
-    some = not _FEW_ROWS <= trial.rows.n_rows < _TRIAL_ROWS or has_angles(trial.given.surface.latent)
+    some = not _FEWEST_TRIAL_ROWS <= trial.rows.n_rows < _TRIAL_ROWS or has_angles(trial.given.surface.latent)
     as_it_was = rows.filled or (of_plane and some) or not np.isfinite(trial.objective)
     return trial.start if as_it_was else trial.state.parameters
 
@@ -266,10 +266,10 @@ def _unroll(model: GTMModel, rows: Rows, most: int, unroll: Unroller | None = No
     places = (unroll or Unroller())(latent, rows, most)
     if latent.dimension >= rows.n_columns or len(places.rows[0]) <= latent.n_embedded + 2:
         return None
-    unrolled = min((placed_start(model, placed) for placed in places.unrolled), key=lambda fit: fit.error)
+    unrolled = min((regression_start(model, placed) for placed in places.unrolled), key=lambda fit: fit.error)
     if has_angles(latent):
         return Unrolled(unrolled.parameters, 0.0)
-    return Unrolled(unrolled.parameters, unrolled.error / max(placed_start(model, places.flat).error, _TINY))
+    return Unrolled(unrolled.parameters, unrolled.error / max(regression_start(model, places.flat).error, _TINY))
 
 
 def _unroll_more(model: GTMModel, rows: Rows, look: Unrolled) -> list[Unrolled]:
@@ -282,7 +282,7 @@ def _unroll_more(model: GTMModel, rows: Rows, look: Unrolled) -> list[Unrolled]:
         return [look]
     if model.surface.latent.dimension == 1:
         return [more, look]
-    return [look if more.share > look.share + _WORSE_SHARE else more]
+    return [look if more.share > look.share + _MORE_ROWS_ALLOWANCE else more]
 
 
 def _as_first(model: GTMModel, parameters: Parameters) -> Parameters:
@@ -307,7 +307,7 @@ class Fit(NamedTuple):
         return self.model.noise.initial(self.weights, precision)
 
 
-def placed_start(model: GTMModel, placed: EmbeddedRows) -> Fit:
+def regression_start(model: GTMModel, placed: EmbeddedRows) -> Fit:
     """Ridge regression of the rows on the basis functions at their places.
 
     A prior on the weights asks for the noise before it is known. What is left over by one regression serves the next,

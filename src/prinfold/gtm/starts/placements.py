@@ -1,4 +1,4 @@
-"""Where rows of a table lie in latent space before anything is trained: laid out flat, and in the principal plane."""
+"""Places of rows in latent space before anything is trained: laid out flat, and in the principal plane."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from prinfold.rows.rows import Rows
 _USUAL = GaussianBasis((5, 5))
 """The functions that 300 rows of a sheet have, by which graphs are judged."""
 
-_FEWEST_ROWS, _FEW_ROWS = 100, 600
+_FEWEST_ROWS, _MOST_ROWS = 100, 600
 """Rows from which, and up to which, more graphs are tried. Of more rows the usual ones mostly lie flat."""
 
-_ROLLED = 0.8
+_MOST_UNROLLED_ERROR_SHARE = 0.8
 """Share of the squared error of places in the principal plane that unrolled ones leave, to be worth more graphs."""
 
 _RIDGE = 1e-6
@@ -50,13 +50,13 @@ class Placements:
         that pays with others.
         """
         found = unrolled_placements(self.latent, *self.rows)
-        few = len(self.rows[0]) >= _FEWEST_ROWS and self.table.n_rows <= _FEW_ROWS
+        few = len(self.rows[0]) >= _FEWEST_ROWS and self.table.n_rows <= _MOST_ROWS
         if not few or not is_open_rectangle(self.latent) or self.table.n_columns <= self.latent.dimension:
             return found
         fewer, more = (self._error(each) for each in found)
         if fewer < more:
             found += unrolled_placements(self.latent, *self.rows, ALONG_PLANES)
-            if min(map(self._error, found)) < _ROLLED * self._error(self.flat):
+            if min(map(self._error, found)) < _MOST_UNROLLED_ERROR_SHARE * self._error(self.flat):
                 found += unrolled_placements(self.latent, *self.rows, OTHERS)
         return found
 
@@ -78,7 +78,7 @@ class Unroller:
     last: Placements | None = None
 
     def __call__(self, latent: LatentSpace, rows: Rows, most: int) -> Placements:
-        """Where at most so many of the rows lie."""
+        """Places of at most so many of the rows."""
         last = self.last
         if last is None or (last.latent, last.most) != (latent, most) or last.table is not rows:
             last = self.last = Placements(latent, rows, most)

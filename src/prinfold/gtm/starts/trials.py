@@ -20,7 +20,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.model import GTMModel, measure
 from prinfold.gtm.model import GTMState as State
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.warnings import CLOSE, MapOnRows, is_folded_or_many_peaked, node_folds
+from prinfold.gtm.warnings import TIE_NATS, MapOnRows, is_folded_or_many_peaked, node_folds
 from prinfold.latent import Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows
@@ -164,7 +164,7 @@ def rank_trials(trials: Sequence[Trial]) -> list[Trial]:
     if not trials:
         return []
     furthest = max(each.objective for each in trials)
-    close = [each for each in trials if each.objective >= furthest - CLOSE]
+    close = [each for each in trials if each.objective >= furthest - TIE_NATS]
     sound = [each for each in close if len(close) > 1 and not each.troubled] or close
     top = max(each.objective for each in sound)
     first = next(each for each in sound if each.objective >= top - _EQUAL_WITHIN)

@@ -1,1 +1,1 @@
-"""How a GTM is trained other than on all rows at once: incremental and online EM, streams."""
+"""Training of a GTM other than on all rows at once: incremental and online EM, streams."""

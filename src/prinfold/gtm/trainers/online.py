@@ -214,7 +214,7 @@ class OnlineModel(BlockedModel):
         return OnlineState(*after_blocks(self, blocks, state.stream, self.trainer, unit, total), state.age + 1)
 
     def measure(self, state: OnlineState) -> dict[str, float]:
-        """How the rows of the last pass scored as they came, less the penalty, per row; the noise variance."""
+        """Score per row of the rows of the last pass as they came, less the penalty; the noise variance."""
         return state.score.measured(self, state.parameters, state.score.total)
 
     def finish(self, rows: Rows, state: OnlineState) -> OnlineState:

@@ -1,4 +1,4 @@
-"""How a GTM is trained, by name or as an object with settings.
+"""Trainers of a GTM, by name or as objects with settings.
 
 A trainer has one verb: ``training`` turns a model into what is trained. ``TRAINERS`` names those that need no settings.
 """

@@ -20,6 +20,9 @@ _STRETCHED = 4.0
 
 _TABLES = (Candidates, Residuals)
 
+_CURVE_POINTS = 600
+"""Points at which a density along a curve is drawn."""
+
 _MARGIN = 1 / 16
 """Space around an image, of its shorter side."""
 
@@ -92,11 +95,11 @@ def density_field(fitted: FittedSurface, layout: LatentLayout, resolution: int =
     return Field(cells.x, cells.y, np.log(inside).reshape(cells.shape))
 
 
-def density_curve(fitted: FittedSurface, resolution: int = 600) -> tuple[FloatArray, FloatArray]:
+def density_curve(fitted: FittedSurface) -> tuple[FloatArray, FloatArray]:
     """Coordinates (r,) along a curve, a little beyond both ends, and the density there."""
     extent = fitted.latent.domain.extent
     margin = 0.03 * extent.length or 0.5
-    z = np.linspace(extent.lower[0] - margin, extent.upper[0] + margin, resolution)
+    z = np.linspace(extent.lower[0] - margin, extent.upper[0] + margin, _CURVE_POINTS)
     return z, np.asarray(fitted.model.latent_density(z[:, None]), dtype=float)
 
 

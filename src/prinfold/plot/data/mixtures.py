@@ -88,10 +88,9 @@ def shading(panels: list[Panel]) -> tuple[float, float] | None:
     return limits(np.concatenate(values)) if values else None
 
 
-def boxes(counts: list[int], most: int | None = None) -> list[list[PanelBox]]:
+def boxes(counts: list[int]) -> list[list[PanelBox]]:
     """Boxes for as many panels on each line, from top to bottom, all of one size, each line about the middle."""
-    wide = max(counts) if most is None else most
-    width, height = 1.0 / wide, 1.0 / len(counts)
+    width, height = 1.0 / max(counts), 1.0 / len(counts)
     return [
         [
             PanelBox(0.5 + (i - count / 2 + 0.09) * width, 1.0 - (line + 0.88) * height, 0.82 * width, 0.74 * height)

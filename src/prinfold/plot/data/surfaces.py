@@ -15,6 +15,9 @@ from prinfold.latent.drawing import LatentLayout, PaperCells, Plane
 from prinfold.plot.inputs import FittedSurface, drawing_of, layout_of, n_rows_of, table_of
 from prinfold.validation.tables import as_entries, as_numbers
 
+_CURVE_POINTS, _MOST_ELLIPSES_ALONG = 400, 20
+"""Points at which a factor along a curve is drawn, and most ellipses along an axis."""
+
 _BLOCK_NUMBERS = 2**22
 """Most numbers of a Jacobian held at once."""
 
@@ -145,11 +148,11 @@ def round_factors(low: float, high: float) -> FloatArray:
     return np.asarray(ticks[:: max(-(-len(ticks) // 6), 1)])
 
 
-def curve_magnification(model: Any, resolution: int = 400) -> tuple[FloatArray, FloatArray]:
+def curve_magnification(model: Any) -> tuple[FloatArray, FloatArray]:
     """Coordinates (r,) along a curve and the magnification factor there, NaN where the curve has a gap."""
     axis = layout_of(model.latent_).axis
     assert axis is not None
-    z = np.linspace(axis.low, axis.high, resolution)
+    z = np.linspace(axis.low, axis.high, _CURVE_POINTS)
     return z, np.exp(log_factor(model, model.latent_.domain.beyond(z[:, None])))
 
 
@@ -168,14 +171,14 @@ class StretchEllipses(NamedTuple):
     scale: float
 
 
-def stretch_ellipses(model: Any, most: int = 20) -> StretchEllipses:
+def stretch_ellipses(model: Any) -> StretchEllipses:
     """Magnitude and direction of stretch, on a linear scale, as large as they can be without overlap or overhang.
 
-    There are as many as nodes, but at most about ``most`` along an axis. Two ellipses lie apart if their half-widths
+    There are as many as nodes, but at most about twenty along an axis. Two ellipses lie apart if their half-widths
     h(u) = ‖diag(ℓ) Vᵀ u‖ along the line u between their centres add up to less than its length.
     """
     drawing = drawing_of(model.latent_)
-    Z = drawing.spread(most)
+    Z = drawing.spread(_MOST_ELLIPSES_ALONG)
     stretch = model.magnification(Z)
     # Axes as columns on paper: directions times lengths, seen in the frame of the paper.
     axes = np.matmul(drawing.directions(Z), stretch.directions) * stretch.lengths[:, None, :]
@@ -191,12 +194,12 @@ def stretch_ellipses(model: Any, most: int = 20) -> StretchEllipses:
     room = distance[both > 0] / both[both > 0]
     fits = float(room.min()) if np.isfinite(room).any() else 0.5 / max(float(half.max(initial=0.0)), 1e-300)
     if layout.plane is not None and drawing.grid is not None:
-        fits = min(fits, _room_to_the_edge(layout.plane, center, axes))
+        fits = min(fits, _largest_scale_inside(layout.plane, center, axes))
     scale = 0.95 * fits
     return StretchEllipses(center, scale * half, np.arctan2(U[:, 1, 0], U[:, 0, 0]), scale)
 
 
-def _room_to_the_edge(layout: Plane, center: FloatArray, axes: FloatArray) -> float:
+def _largest_scale_inside(layout: Plane, center: FloatArray, axes: FloatArray) -> float:
     """The largest scale at which no ellipse hangs over an open edge."""
     reach = np.linalg.norm(axes, axis=2)  # half-widths along the axes of the paper
     gap = np.minimum(center - np.asarray(layout.low), np.asarray(layout.high) - center)

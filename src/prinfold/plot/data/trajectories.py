@@ -11,6 +11,9 @@ from prinfold.exceptions import InvalidParameterError, UnsupportedInputError, sh
 from prinfold.plot.inputs import FittedSurface
 from prinfold.validation.settings import check_setting, integer
 
+_CURVE_POINTS = 200
+"""Points along a curve at which columns are drawn."""
+
 
 class CurveColumns(NamedTuple):
     """``level`` (c, m) of columns at places (m,), from 0 to 1 between the lowest and highest of each; their ``order``.
@@ -23,7 +26,7 @@ class CurveColumns(NamedTuple):
     order: IntArray
 
 
-def columns_along(fitted: FittedSurface, most: int, n_places: int = 200) -> CurveColumns:
+def columns_along(fitted: FittedSurface, most: int) -> CurveColumns:
     """The columns that vary most along a curve beside their own spread, at most so many."""
     latent = fitted.latent
     pieces = None if latent.drawing is None else latent.drawing.pieces
@@ -34,7 +37,7 @@ def columns_along(fitted: FittedSurface, most: int, n_places: int = 200) -> Curv
         )
     check_setting("most", most, integer(1))
     drawn = fitted.model.mesh().latent[:, 0]
-    places = np.linspace(float(drawn.min()), float(drawn.max()), n_places)
+    places = np.linspace(float(drawn.min()), float(drawn.max()), _CURVE_POINTS)
     Y = fitted.points(latent.domain.retract(places[:, None])).T
     low, high = Y.min(axis=1, keepdims=True), Y.max(axis=1, keepdims=True)
     reach = (high - low)[:, 0]

@@ -16,7 +16,7 @@ _SENT_AT_ONCE = 2**20
 """Rows that are sent together; they are there in double precision until their mean is taken off."""
 
 
-class PlacedRows(NamedTuple):
+class DeviceRows(NamedTuple):
     """Centered rows (n, D) on a device and their weights, with Σ w t² of each column (D,) and Σ w."""
 
     device: Device
@@ -26,19 +26,19 @@ class PlacedRows(NamedTuple):
     total: float
 
 
-def placed(rows: Rows) -> PlacedRows:
+def copy_to_device(rows: Rows) -> DeviceRows:
     """The rows on their device; they are copied at the first call and kept for later ones."""
     assert rows.device is not None
     device = rows.device
-    return rows.get_or_make(device, lambda: place(device, rows))
+    return rows.get_or_make(device, lambda: copy_rows(device, rows))
 
 
-def place(device: Device, rows: Rows) -> PlacedRows:
+def copy_rows(device: Device, rows: Rows) -> DeviceRows:
     """Rows copied to a device and rounded to its precision, with the squares of the rounded numbers."""
     weight = None if rows.weight is None else device.put(rows.weight)
     with device.memory_named():
         table, squares = (_center_there if rows.plain and device.has_double else _center_here)(device, rows)
-    return PlacedRows(device, table, weight, squares, rows.total_weight)
+    return DeviceRows(device, table, weight, squares, rows.total_weight)
 
 
 def _center_there(device: Device, rows: Rows) -> tuple[Any, FloatArray]:

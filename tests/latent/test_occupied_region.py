@@ -6,7 +6,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from prinfold import PrincipalSurface
-from prinfold.latent.occupied import occupied_region
+from prinfold.latent.occupied_region import occupied_region
 
 
 def ring(n=500, inner=0.5):

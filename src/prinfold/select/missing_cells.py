@@ -12,10 +12,10 @@ from prinfold.base.surface_geometry import over_all_columns
 _MOST_TURNS = 30
 """Rounds of three turns each in :func:`project_by_turns` at most."""
 
-_SLOWEST = 0.999
+_LARGEST_SHRINKAGE = 0.999
 """Largest factor by which moves are taken to shrink from one turn to the next."""
 
-_SETTLED = 1e-6
+_CONVERGED_SHARE = 1e-6
 """Way that points have to go, relative to the extent of the surface, below which they have arrived."""
 
 _BLOCK_ROWS = 512
@@ -34,7 +34,7 @@ def project_by_turns(project: Callable[[FloatArray], FloatArray], X: FloatArray,
     if not gaps.all():
         points[~gaps] = project(X[~gaps])
     first = known[_nearest_known(X[gaps], known)]
-    points[gaps] = _take_turns(project, X[gaps], first, _SETTLED * float(np.ptp(known, axis=0).max()))
+    points[gaps] = _take_turns(project, X[gaps], first, _CONVERGED_SHARE * float(np.ptp(known, axis=0).max()))
     return points
 
 
@@ -54,7 +54,7 @@ def _take_turns(
         two = project(_fill(rows, one))
         first, second = one - before, two - one
         size = np.maximum(np.square(first).sum(axis=1), np.finfo(float).tiny)
-        rate = np.clip((first * second).sum(axis=1) / size, 0.0, _SLOWEST)[:, None]
+        rate = np.clip((first * second).sum(axis=1) / size, 0.0, _LARGEST_SHRINKAGE)[:, None]
         ahead = project(_fill(rows, two + second * rate / (1.0 - rate)))
         nearer = _measured_square(rows, ahead) < _measured_square(rows, two)
         points[left] = np.where(nearer[:, None], ahead, two)

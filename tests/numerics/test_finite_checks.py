@@ -17,7 +17,7 @@ from prinfold.density.ring_counts import make_rings
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.numerics import cell_lists as cells
 from prinfold.numerics.cell_lists import PairBuffers, make_grid, sort_into_cells
-from prinfold.numerics.checked import require_finite
+from prinfold.numerics.finite_checks import require_finite
 from prinfold.numerics.kernel_mixtures import Mixture
 from prinfold.numerics.penalized_splines import SplineSpace
 from prinfold.numerics.polylines import nearest_on_polyline, nearest_on_polyline_reference

@@ -16,7 +16,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.gtm._e_step_jit import rooms, weigh_near
 from prinfold.numerics._compiled import RUN, any_from, appended, compiled, exp64, heaviest, longest
 
-_FARTHEST = 58.0
+_MOST_NATS = 58.0
 """Nats below a row's sum of weights; farther down weights are not told apart."""
 
 
@@ -65,7 +65,7 @@ def _share_out(weight: FloatArray) -> None:
             relative = weight[p, m] - largest
             if beyond or math.isnan(relative):
                 relative = 0.0  # rows beyond the range of the numbers are as far from every cell
-            weight[p, m] = exp64(max(relative, -_FARTHEST))
+            weight[p, m] = exp64(max(relative, -_MOST_NATS))
             total += weight[p, m]
     for p in range(weight.shape[0]):
         for m in range(weight.shape[1]):
