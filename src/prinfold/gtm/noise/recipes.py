@@ -24,6 +24,7 @@ from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import AnyNoise, Directions
 from prinfold.gtm.noise.student import MOST_DF, StudentCells
 from prinfold.gtm.noise.varying import SmoothNoise
+from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.settings import Constraint, axis_counts, flag, integer, nothing, one_of, real
 
 _FUNCTIONS_PER_AXIS = {1: 4, 2: 3, 3: 2}
@@ -109,6 +110,7 @@ class PlainNoise:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class DiagonalNoise:
     """Gaussian noise with a variance for each column, so that columns may have units of their own."""
@@ -120,6 +122,7 @@ class DiagonalNoise:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class StudentNoise:
     """Noise with heavy tails: a Student t about each node, for data with outliers.
@@ -153,6 +156,7 @@ class StudentNoise:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class AlignedNoise:
     """Gaussian noise that reaches further along the surface, and the further the more it is stretched there.
@@ -179,6 +183,7 @@ class AlignedNoise:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class LowRankNoise:
     """Gaussian noise that reaches further in a few directions, the same for all nodes: the semi-linear model.
@@ -217,6 +222,7 @@ class LowRankNoise:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class VaryingNoise:
     """Isotropic noise and mixing weights that vary smoothly over latent space, thesis 6.1.
