@@ -234,7 +234,7 @@ class KernelDensity:
         return float(0.5 * self.rows.shape[1] * log(2.0 * pi) + self._kernels.log_volume)
 
 
-def check_rows(rows: FloatArray, weight: FloatArray) -> None:
+def check_rows(rows: Any, weight: Any) -> None:
     """Refuse rows and weights that kernels cannot be put on."""
     if not all(isinstance(each, np.ndarray) and each.dtype.kind in "fiu" for each in (rows, weight)):
         raise InvalidDataError(
