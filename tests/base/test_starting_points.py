@@ -12,7 +12,7 @@ from sklearn.manifold import LocallyLinearEmbedding
 from tests.properties.cases import cloud
 from threadpoolctl import threadpool_limits
 
-from prinfold import GTM, datasets
+from prinfold import GTM, PrincipalSurface, datasets
 from prinfold.base import starting_points as initialise
 from prinfold.base.starting_points import EMBEDDERS, principal_axes, weighted_mean
 from prinfold.exceptions import InvalidDataError
@@ -279,3 +279,27 @@ def test_a_wide_sparse_table_is_never_filled_in_whole():
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < 0.3 * 700 * 12_000 * 8
+
+
+# ----------------------------------------------------------------------------------- rows equally far apart
+
+
+@pytest.mark.parametrize("n", [20, 33, 40, 60, 64])
+def test_rows_that_are_all_equally_far_apart_are_fitted(n):
+    gtm().fit(np.eye(n))
+    PrincipalSurface(max_iter=1).fit(np.eye(n))
+
+
+class _Nothing:
+    def fit_transform(self, X):
+        return np.empty((len(X), self.n_columns))
+
+    def __init__(self, n_columns):
+        self.n_columns = n_columns
+
+
+@pytest.mark.parametrize("n_columns", [0, 1])
+def test_an_embedding_without_axes_says_which_start_has_them(n_columns):
+    embedder = initialise.Embedder("isomap", lambda n_components, n_neighbors: _Nothing(n_columns))
+    with pytest.raises(InvalidDataError, match=rf"finds {n_columns} of 2 axes in these; use init='pca'"):
+        embedder.embed(cloud(), 2, 5)

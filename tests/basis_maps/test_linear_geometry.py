@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 from prinfold import GTM, PPS, GTMSequence, PrincipalSurface, RegularizedManifold
 from prinfold.geometry.column_span import ColumnSpan
+from prinfold.geometry.metric import stretch
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -47,6 +48,16 @@ def test_nearest_points_are_those_of_all_columns(name):
     assert_allclose(found.squared_distance, plain.squared_distance, rtol=1e-9)
     assert_allclose(found.points, plain.points, atol=1e-6)
     assert_allclose(found.latent, plain.latent, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_stretches_are_those_of_the_jacobian_in_all_columns(name):
+    model = MODELS[name].fit(wide())
+    Z = model.latent_.nodes
+    found, plain = model.magnification(Z), stretch(model.jacobian(Z), model.latent_.domain.frame(Z))
+    assert_allclose(found.factor, plain.factor, rtol=1e-9)
+    assert_allclose(found.lengths, plain.lengths, rtol=1e-9)
+    assert_allclose(found.directions, plain.directions, atol=1e-6)
 
 
 def test_sparse_tables_are_projected_as_dense_ones_are():

@@ -16,7 +16,7 @@ from prinfold.basis_maps.bases import (
 )
 from prinfold.gtm.softmax import NATURAL, Exponential, leveled_weights, relative_weights
 from prinfold.numerics.distances import nearest_squared_distance, squared_distances, squared_distances_reference
-from prinfold.numerics.linalg import solve_symmetric
+from prinfold.numerics.linalg import largest_eigenpairs, solve_symmetric
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -101,6 +101,24 @@ def test_a_rank_deficient_solve_is_the_pseudo_inverse(seed, rank):
     truth = rng.normal(size=(5, 3))
     X = solve_symmetric(A, A @ truth)
     np.testing.assert_allclose(X, span @ (span.T @ truth), atol=1e-10)  # no part outside what A determines
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_as_many_eigenpairs_are_found_as_are_asked_for_however_many_are_equal(n):
+    """LAPACK's dsyevr finds none of the equal ones of some of these matrices, and says nothing."""
+    for size in range(4, 90):
+        A = (np.eye(size) - 1 / size) / size
+        value, vector = largest_eigenpairs(A, n)
+        np.testing.assert_allclose(value, np.full(n, 1 / size))
+        np.testing.assert_allclose(vector.T @ A @ vector, np.eye(n) / size, atol=1e-14)
+
+
+@given(seed=SEEDS, n=st.integers(1, 5))
+def test_the_largest_eigenpairs_are_those_of_the_whole(seed, n):
+    A = np.random.default_rng(seed).normal(size=(6, 6))
+    value, vector = largest_eigenpairs(A @ A.T, n)
+    np.testing.assert_allclose(value, np.linalg.eigvalsh(A @ A.T)[::-1][:n], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(A @ A.T @ vector, vector * value, atol=1e-9)
 
 
 @pytest.mark.parametrize("width", [5.0, 50.0])

@@ -22,6 +22,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
@@ -149,7 +150,10 @@ def _exercise(model: Any, given: tables.Input, verbs: Iterable[str] = VERBS) -> 
 
 def _numbers(answer: Any, depth: int = 0) -> Iterator[Any]:
     """The arrays of numbers in an answer, which may be several, a frame, an object with fields, or text."""
-    if isinstance(answer, np.ndarray | np.number | float) or hasattr(answer, "to_numpy"):
+    if nw.dependencies.is_into_dataframe(answer):
+        columns = nw.from_native(answer, eager_only=True).iter_columns()
+        yield from (each.cast(nw.Float64).to_numpy() for each in columns if each.dtype.is_numeric())
+    elif isinstance(answer, np.ndarray | np.number | float) or hasattr(answer, "to_numpy"):
         with suppress(TypeError, ValueError):  # levels of a mixed table
             yield np.asarray(answer, dtype=float)
     elif depth < 6:

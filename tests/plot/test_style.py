@@ -394,6 +394,14 @@ def test_rows_with_gaps_are_drawn_as_the_pipeline_fills_them(rows: Tables) -> No
 
 
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+@pytest.mark.parametrize("value", [0.5, np.nan])
+def test_rows_of_other_columns_than_those_of_the_fit_are_refused(rows: Tables, value: float) -> None:
+    model = UKR(1, max_iter=2, tol=0).fit(rows["line"])
+    with pytest.raises(InvalidDataError, match=r"must have the 2 columns that the curve was fitted to, got .*\(3, 5\)"):
+        plot.surface(model, np.full((3, 5), value))
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 def test_rows_with_gaps_are_drawn_as_the_model_fills_them(rows: Tables) -> None:
     X = rows["line"].copy()
     X[3, 0] = np.nan

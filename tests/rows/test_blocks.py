@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from prinfold import Blocks
+from prinfold import GTM, Blocks
 from prinfold.exceptions import (
     DataNotFoundError,
     InvalidDataError,
@@ -449,3 +449,11 @@ def test_a_library_that_is_missing_is_named(name, library, tmp_path, monkeypatch
         match=rf"needs {library}, which is not installed; get it with: pip install \"prinfold\[data\]\"",
     ):
         Blocks(tmp_path / name)
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+def test_whole_numbers_that_numpy_has_no_type_for_are_read_as_numbers():
+    frame = pl.DataFrame({"a": np.arange(40) % 7, "b": np.linspace(0, 1, 40)})
+    wide = frame.with_columns(pl.col("a").cast(pl.Int128))
+    plain, found = (GTM(1, max_iter=2, tol=0).fit(Blocks([each[:20], each[20:]])) for each in (frame, wide))
+    np.testing.assert_allclose(found.weights_, plain.weights_)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator
@@ -119,6 +120,7 @@ class Band:
         *(np.nan, np.array([[1.0, np.nan]]), (np.ones(2), np.array([np.nan])), [1.0, np.nan], {"a": np.array(np.nan)}),
         Stretch(np.ones(1), np.ones((1, 1, 1)), np.array([[np.nan]])),
         *(Band(np.nan, {}), Band(0.5, {"radius": [np.array([np.nan])]})),
+        pl.DataFrame({"a": [1, 2], "b": [np.nan, 1.0]}, schema={"a": pl.Int128, "b": pl.Float64}),
         *(pd.DataFrame({"a": [1.0, np.nan]}), (Band(0.5, {"found": pd.DataFrame({"a": [np.nan]})}),)),
     ],
     ids=lambda answer: type(answer).__name__,

@@ -28,6 +28,7 @@ from prinfold.rows.blocks import Blocks
 from prinfold.rows.column_selection import ColumnReader, Key, take_columns
 from prinfold.rows.dask_partitions import LabelledPiece
 from prinfold.rows.streams import StreamMoments, moments_of
+from prinfold.validation.refusals import column_values
 from prinfold.validation.tables import require_classes, rows_of
 
 _MOST_CLASSES = 10_000
@@ -108,7 +109,7 @@ def _as_array(table: Any) -> Any:
     """(n, m) values of some columns."""
     if not nw.dependencies.is_into_dataframe(table):
         return np.asarray(table)
-    columns = [np.asarray(each.to_numpy()) for each in nw.from_native(table, eager_only=True).iter_columns()]
+    columns = [np.asarray(column_values(each)) for each in nw.from_native(table, eager_only=True).iter_columns()]
     return np.stack(columns, axis=1)
 
 

@@ -211,7 +211,9 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             ``factor`` (n,), ``directions`` (n, Q, q) as columns, longest first, ``lengths`` (n, q).
         """
         Z = self._valid_latent(Z, extrapolate)
-        return stretch(self._jacobian(Z), self.latent_.domain.frame(Z))
+        inside = self._geometry().inside  # lengths are the same in the few columns that a surface in wide tables spans
+        jacobian = self._jacobian if inside is None else inside.jacobian
+        return stretch(jacobian(Z), self.latent_.domain.frame(Z))
 
     def mesh(self, resolution: int | None = None, *, X: Any = None) -> Mesh:
         """The surface cut into simplices: segments of a curve, triangles of a surface.

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.latent import LatentSpace
+from prinfold.numerics.linalg import largest_eigenpairs
 from prinfold.rows.rows import Rows, Selection, as_rows, dense, sum_blocks
 
 _SPECTRAL_ROWS = 2000
@@ -173,8 +173,7 @@ def _leading_eigenpairs(A: Any, rank: int) -> tuple[FloatArray, FloatArray]:
         except ArpackError:  # nothing varies, or directions cannot be told apart
             pass
     whole = A if isinstance(A, np.ndarray) else A @ np.eye(n)
-    values, vectors = eigh(whole, subset_by_index=[n - rank, n - 1])
-    return values[::-1], vectors[:, ::-1]
+    return largest_eigenpairs(whole, rank)
 
 
 def _scatter(rows: Rows, part: slice) -> FloatArray:
@@ -309,7 +308,7 @@ class Embedder:
 
     def embed(self, X: FloatArray, n_components: int, n_neighbors: int) -> FloatArray:
         """(n, n_components) coordinates of the rows."""
-        return np.asarray(self.build(n_components, n_neighbors).fit_transform(X), dtype=np.float64)
+        return _coordinates(self.name, self.build(n_components, n_neighbors), X, n_components)
 
     def embeddings(self, X: FloatArray, n_components: int) -> list[FloatArray]:
         """Embeddings for several neighbourhood sizes."""
@@ -325,9 +324,7 @@ class RegularizedLLE(Embedder):
 
     def embed(self, X: FloatArray, n_components: int, n_neighbors: int) -> FloatArray:
         share = 1e-3 if n_neighbors > X.shape[1] else 1e-9
-        return np.asarray(
-            self.build(n_components, n_neighbors).set_params(reg=share).fit_transform(X), dtype=np.float64
-        )
+        return _coordinates(self.name, self.build(n_components, n_neighbors).set_params(reg=share), X, n_components)
 
 
 @dataclass(frozen=True)
@@ -355,7 +352,26 @@ class KernelPCA:
         # Two rows are twice the total variance apart on average.
         gamma = 0.5 / max(float(X.var(axis=0).sum()), np.finfo(float).tiny)
         transformer = Transformer(n_components, kernel="rbf", gamma=gamma, eigen_solver="dense")
-        return np.asarray(transformer.fit_transform(X), dtype=np.float64)
+        return _coordinates(self.name, transformer, X, n_components)
+
+
+def _coordinates(name: str, transformer: Any, X: FloatArray, n_components: int) -> FloatArray:
+    """(n, n_components) coordinates of rows; an error where there are fewer, as of rows all equally far apart."""
+    try:
+        found = np.asarray(transformer.fit_transform(X), dtype=np.float64)
+    except ValueError as error:  # it may come upon no axes at all
+        raise InvalidDataError(_no_axes(name, 0, n_components)) from error
+    if found.shape[1] < n_components:
+        raise InvalidDataError(_no_axes(name, found.shape[1], n_components))
+    return found
+
+
+def _no_axes(name: str, n_found: int, n_components: int) -> Message:
+    return Message(
+        f"init={name!r} needs rows that are nearer to some than to others, and finds {n_found} of {n_components} "
+        "axes in these",
+        Advice("init", "pca", "use {}"),
+    )
 
 
 def principal_coordinates(X: FloatArray, weight: FloatArray, n_components: int) -> FloatArray:

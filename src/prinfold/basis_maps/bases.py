@@ -20,7 +20,9 @@ from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds
 from prinfold.latent import LatentSpace, Lattice, Sphere, grid
+from prinfold.latent.base import IS_LATENT
 from prinfold.numerics.distances import nearest_squared_distance, squared_distances
+from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.settings import Constraint, axis_counts, check_settings, flag, integer, real
 
 _REGULARIZATION = 0.1
@@ -96,6 +98,7 @@ def carries_prior(basis: object) -> bool:
 
 
 @storable
+@check_verbs(latent=IS_LATENT)
 @dataclass(frozen=True)
 class GaussianBasis:
     """Gaussian bumps on a lattice of centres, with linear terms and a bias: thesis (3.9).
@@ -239,6 +242,7 @@ class BoundGaussianBasis:
 
 
 @storable
+@check_verbs(latent=IS_LATENT)
 @dataclass(frozen=True)
 class HarmonicBasis:
     """cos hθ and sin hθ for h = 1 … ``n_harmonics`` with a bias, on a circle.

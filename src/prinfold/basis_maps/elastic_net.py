@@ -32,7 +32,9 @@ from prinfold.basis_maps.lattice_interpolation import LatticeSteps, cell_weights
 from prinfold.exceptions import InvalidParameterError, shown
 from prinfold.files import storable
 from prinfold.latent import LatentSpace, Lattice
+from prinfold.latent.base import IS_LATENT
 from prinfold.rows.rows import blas_on_one_thread
+from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.settings import Constraint, check_settings, integer, real
 from prinfold.validation.tables import as_numbers
 
@@ -49,6 +51,7 @@ _CONSTRAINTS = {
 
 
 @storable
+@check_verbs(latent=IS_LATENT)
 @dataclass(frozen=True)
 class ElasticNetBasis:
     """A net of nodes held together by its differences, open or closed, with cuts and tears: thesis 3.4.2.

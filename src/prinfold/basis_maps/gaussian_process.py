@@ -35,8 +35,10 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, sequence_of
 from prinfold.latent import LatentSpace
+from prinfold.latent.base import IS_LATENT
 from prinfold.numerics.distances import squared_distances
 from prinfold.rows.rows import blas_on_one_thread
+from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.settings import (
     Constraint,
     check_setting,
@@ -62,6 +64,7 @@ _LENGTH_RANGE = (1e-3, 1e3)
 
 
 @storable
+@check_verbs(latent=IS_LATENT)
 @dataclass(frozen=True)
 class GaussianProcess:
     """A smooth map without basis functions to count: a Gaussian process prior on the images of the nodes, thesis 6.9.

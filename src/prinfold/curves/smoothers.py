@@ -27,6 +27,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.numerics.penalized_splines import FEWEST_RING_CELLS, SplineSpace
+from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.settings import real
 
 _MOST_CELLS = 150
@@ -100,6 +101,7 @@ def validation_score(sample: CurveSample, mean_square: FloatArray | float, df: F
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class SmoothingSpline:
     """Cubic smoothing spline, by the penalty λ on ∫ ‖f''(u)‖² du.
@@ -186,6 +188,7 @@ def _parabola(grid: FloatArray, values: FloatArray, best: int) -> float:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class LocalLinear:
     """Locally weighted straight lines (tricube weights), as Hastie and Stuetzle smoothed, with a span that shrinks.
@@ -219,6 +222,7 @@ class LocalLinear:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class KernelSmoother:
     """Weighted means with a Gaussian kernel (Nadaraya and Watson), which pull the ends of an open curve inwards.

@@ -22,6 +22,7 @@ from prinfold.datasets.dataset import Dataset, Rng
 from prinfold.datasets.surface import option
 from prinfold.exceptions import InvalidParameterError
 from prinfold.validation.memory_limits import check_draws
+from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_call, instance_of, is_number, nothing
 from prinfold.validation.tables import as_numbers
@@ -58,6 +59,10 @@ class Beams:
         return np.asarray(2.0 * np.sqrt(1.0 - self.offsets**2))
 
 
+_DURATION = Constraint(lambda v: is_number(v, Real) and v > 0, "a number above 0")
+
+
+@check_verbs(integration_time=_DURATION, rng=instance_of(np.random.Generator, words="a Generator of NumPy"))
 @dataclass(frozen=True)
 class Densitometer:
     """Sources, fluids and size of the pipe: what turns path lengths into photon counts.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -19,14 +20,24 @@ from prinfold.datasets.arguments import check_kinds
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, shown
 from prinfold.geometry.domain import Box, UnitSphere
 from prinfold.geometry.projection import nearest_on_surface
-from prinfold.validation.settings import one_of, real
+from prinfold.validation.object_verbs import check_verbs
+from prinfold.validation.settings import instance_of, integer, nothing, one_of, real
 from prinfold.validation.tables import as_numbers
 
 Map: TypeAlias = Callable[[FloatArray], FloatArray]
 Sampler: TypeAlias = Callable[[int, np.random.Generator], FloatArray]
 T = TypeVar("T")
 
+_MOST_CELLS = 10_000
+"""Cells of a mesh along each axis."""
 
+
+@check_verbs(
+    {"U": attrgetter("domain.extent.n_columns"), "X": None, "frame": attrgetter("n_features")},
+    n=integer(0),
+    rng=instance_of(np.random.Generator, words="a Generator of NumPy, such as numpy.random.default_rng(0)"),
+    resolution=nothing | integer(1, _MOST_CELLS),
+)
 @dataclass(frozen=True)
 class TrueSurface:
     """A parametric surface x = s(u) with its derivative and the domain of u.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import log, pi
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,12 +16,13 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray
 from prinfold.density.adaptive_sums import ScaledSums
-from prinfold.density.densities import Derivatives, check_accuracy, check_rows
+from prinfold.density.densities import IS_DERIVATIVES, Derivatives, check_accuracy, check_rows
 from prinfold.density.kernel_sums import ACCURACY
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, text
 from prinfold.rows.rows import shared_property
+from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.tables import as_numbers
 
 
@@ -31,6 +33,7 @@ class _AdaptiveDerivatives(Derivatives):
 
 
 @storable
+@check_verbs({"X": attrgetter("n_columns")}, at=IS_DERIVATIVES)
 @dataclass(frozen=True, eq=False)
 class AdaptiveDensity:
     """Gaussian kernels on rows, each with a bandwidth of its own.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from math import log, pi
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,10 +21,12 @@ from prinfold._typing import FloatArray
 from prinfold.density.kernel_moments import KernelSums
 from prinfold.density.kernel_sums import ACCURACY, make_sums
 from prinfold.density.kernel_widths import Bandwidth, check_bandwidth
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, shown
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, part, positive, text
 from prinfold.rows.rows import shared_property
+from prinfold.validation.object_verbs import check_verbs
+from prinfold.validation.settings import instance_of
 
 
 class Derivatives(NamedTuple):
@@ -138,7 +141,12 @@ def _times(factor: FloatArray, V: FloatArray) -> FloatArray:
     return np.asarray((factor @ V[:, :, None])[:, :, 0] if factor.ndim == 2 else factor * V)
 
 
+IS_DERIVATIVES = instance_of(Derivatives, words="what derivatives(X) returns")
+"""What mean shift is given beside places."""
+
+
 @storable
+@check_verbs({"X": attrgetter("n_columns"), "rows": attrgetter("n_columns")}, at=IS_DERIVATIVES)
 @dataclass(frozen=True, eq=False)
 class KernelDensity:
     """Gaussian kernels of one shape on rows.
@@ -226,8 +234,12 @@ class KernelDensity:
         return float(0.5 * self.rows.shape[1] * log(2.0 * pi) + self._kernels.log_volume)
 
 
-def check_rows(rows: FloatArray, weight: FloatArray) -> None:
+def check_rows(rows: Any, weight: Any) -> None:
     """Refuse rows and weights that kernels cannot be put on."""
+    if not all(isinstance(each, np.ndarray) and each.dtype.kind in "fiu" for each in (rows, weight)):
+        raise InvalidDataError(
+            f"rows and weights of a density must be NumPy arrays of numbers, got {shown(rows)} and {shown(weight)}"
+        )
     if np.ndim(rows) != 2 or 0 in np.shape(rows):
         raise InvalidDataError(f"a density needs rows (m, D) of numbers, got an array of shape {np.shape(rows)}")
     if not np.isfinite(rows).all():

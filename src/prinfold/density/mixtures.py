@@ -10,16 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from prinfold._typing import FloatArray
-from prinfold.density.densities import STORED_DENSITY, Density, Derivatives, KernelDensity, resampled
+from prinfold.density.densities import IS_DERIVATIVES, STORED_DENSITY, Density, Derivatives, KernelDensity, resampled
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers
+from prinfold.validation.object_verbs import check_verbs
 
 _NUMBERS_AT_ONCE = 2**20
 """Numbers in the largest array of a block of rows."""
@@ -37,6 +39,7 @@ class _MixtureParts(NamedTuple):
 
 
 @storable
+@check_verbs({"X": attrgetter("n_columns")}, at=IS_DERIVATIVES)
 @dataclass(frozen=True, eq=False)
 class MixtureDensity:
     """A mixture of normal densities.
@@ -172,6 +175,7 @@ _COVARIANCES: dict[str, Callable[[FloatArray, int, int], FloatArray]] = {
 
 
 @storable
+@check_verbs({"X": None, "rows": None}, at=IS_DERIVATIVES)
 @dataclass(frozen=True, eq=False)
 class RatioDensity:
     """One density relative to another: log p = log p_top − log p_bottom, which need not integrate to 1.

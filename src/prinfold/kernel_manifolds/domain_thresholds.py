@@ -13,10 +13,16 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError, shown
-from prinfold.validation.settings import real
+from prinfold.validation.object_verbs import check_verbs
+from prinfold.validation.settings import Constraint, real
 
 _ROUNDING_SHARE = 1e-9
 """Share by which a threshold stays below the density of a point that is to be inside."""
+
+
+_COLUMN = Constraint(
+    lambda v: v.ndim == 1 and len(v) > 0 and v.dtype.kind in "fiu", "an array of numbers, one for each row"
+)
 
 
 class Threshold(Protocol):
@@ -34,6 +40,7 @@ class LeastDensity:
         return float(density.min()) * (1.0 - _ROUNDING_SHARE)
 
 
+@check_verbs(density=_COLUMN, weight=_COLUMN)
 @dataclass(frozen=True)
 class Contour:
     """The highest η that keeps a ``share`` of the weight inside, such as 0.9 for the 90 % contour."""

@@ -48,10 +48,10 @@ class Atlas(LatentSpace):
     def nodes(self) -> FloatArray:
         return np.concatenate([self.on_chart(j, chart.nodes) for j, chart in enumerate(self.charts)])
 
-    def on_chart(self, j: int, Z: FloatArray) -> FloatArray:
+    def on_chart(self, j: int, places: FloatArray) -> FloatArray:
         """Coordinates of places on chart j."""
-        out = np.zeros((len(Z), self.n_columns))
-        out[:, 0], out[:, 1 : 1 + Z.shape[1]] = j, Z
+        out = np.zeros((len(places), self.n_columns))
+        out[:, 0], out[:, 1 : 1 + places.shape[1]] = j, places
         return out
 
     def per_chart(

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -14,6 +15,8 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Domain
 from prinfold.latent.drawing import Drawing, NodeGrid
+from prinfold.validation.object_verbs import check_verbs
+from prinfold.validation.settings import Constraint, instance_of, integer, nothing, several
 
 NO_RESULTANT = 1e-9
 """Length of a mean of directions below which it has no direction."""
@@ -82,6 +85,26 @@ class SphereEmbedding(AxisEmbedding):
         return self.domain.retract(E), np.asarray(np.linalg.norm(E, axis=1))
 
 
+_AXES = Constraint(lambda v: all(integer(0).test(each) for each in v), "numbers of axes, counted from 0")
+_NODE_NUMBERS = nothing | Constraint(lambda v: v.ndim <= 2 and v.dtype.kind in "iu", "an array of node numbers")
+_SHAPE = several(integer(1), "numbers of nodes, one for each axis")
+_TOTALS = nothing | Constraint(lambda v: v.ndim == 1 and v.dtype.kind == "f", "an array of a number for each row")
+
+
+@check_verbs(
+    {
+        **dict.fromkeys(("Z", "A", "B", "mean"), attrgetter("n_columns")),
+        "E": attrgetter("n_embedded"),
+        **dict.fromkeys(("weight", "places")),
+    },
+    resolution=integer(1),
+    most=integer(0),
+    axes=_AXES,
+    near=_NODE_NUMBERS,
+    total=_TOTALS,
+    shape=_SHAPE,
+    j=integer(0),
+)
 class LatentSpace(ABC):
     """A latent domain with K nodes in it.
 
@@ -247,6 +270,10 @@ class LatentSpace(ABC):
     @cached_property
     def _embedded_nodes(self) -> FloatArray:
         return self.embed(self.nodes)
+
+
+IS_LATENT = instance_of(LatentSpace, words="a latent space, such as prinfold.latent.line(9)")
+"""What a setting or an argument that stands for a space must be."""
 
 
 def is_count(*numbers: object) -> bool:

@@ -34,6 +34,14 @@ def _solve_truncated(A: FloatArray, B: FloatArray) -> FloatArray:
     return np.asarray(vector @ ((vector.T @ B) / value[keep][:, None]))
 
 
+def largest_eigenpairs(A: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+    """(n,) largest eigenvalues of symmetric ``A`` (D, D), largest first, and (D, n) their vectors; D ≥ n."""
+    value, vector = eigh(A, subset_by_index=[len(A) - n, len(A) - 1])
+    if len(value) < n:  # LAPACK's dsyevr may find none, and says nothing, where many are equal to rounding
+        value, vector = eigh(A, driver="evd")
+    return value[::-1][:n], vector[:, ::-1][:, :n]
+
+
 def _rounding(A: FloatArray) -> float:
     """Size, relative to the largest, of eigenvalues that rounding alone can make."""
     return float(10 * len(A) * np.finfo(float).eps)

@@ -19,7 +19,7 @@ from prinfold.latent.branch_graph import BranchGraph
 from prinfold.latent.drawing import Drawing, LatentLayout
 from prinfold.methods import shape_word
 from prinfold.rows.rows import dense
-from prinfold.validation.refusals import column_labels, refuse_containers, refuse_dates, refuse_text
+from prinfold.validation.refusals import column_labels, column_values, refuse_containers, refuse_dates, refuse_text
 from prinfold.validation.tables import as_numbers
 
 _MOST_CLASSES = 60
@@ -158,13 +158,20 @@ def numbers_of(X: Any) -> FloatArray:
     refuse_containers(X, accept_sparse=True)
     refuse_dates(X)
     try:
-        found = as_numbers("the rows to draw", X.to_numpy() if hasattr(X, "to_numpy") else dense(X))
+        found = as_numbers("the rows to draw", _entries(X))
     except (TypeError, ValueError) as error:
         refuse_text(X)
         raise InvalidDataError(f"the rows to draw cannot be used: {error}") from error
     if found.ndim == 0:
         raise InvalidDataError(f"the rows to draw must be a table, got {shown(X)}")
     return found
+
+
+def _entries(X: Any) -> Any:
+    """Entries of a table as NumPy has them; of a frame with whole numbers of 128 bits, column by column."""
+    if nw.dependencies.is_polars_dataframe(X):
+        return np.stack([column_values(each) for each in nw.from_native(X).iter_columns()], axis=1)
+    return X.to_numpy() if hasattr(X, "to_numpy") else dense(X)
 
 
 def columns_of(X: Any, n_columns: int) -> FloatArray:

@@ -133,7 +133,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     latent, layout = fitted.latent, _layout(fitted, ax)
     on = style.axes_for(ax, layout.depth, (6.4, 3.2) if latent.n_columns == 1 else _size(layout))
     if latent.n_columns == 1:
-        _stems(on, layout, latent.nodes[:, 0], found.weight, "posterior probability of the node")
+        _stems(on, layout, found.places[:, 0], found.weight, "posterior probability of the node")
         for name, at, dashes in (("mean", found.mean, "-"), ("mode", found.mode, (0, (2, 2)))):
             on.axvline(float(at[0, 0]), color=style.SIGNAL, lw=1.2, ls=dashes, label=name, zorder=3)
         style.legend(on)
@@ -245,6 +245,7 @@ def _coordinates(model: Any, X: Any) -> tuple[FittedSurface | None, FloatArray |
             raise InvalidDataError(f"latent coordinates must be a finite (n, Q) array, got shape {model.shape}")
         return None, places
     fitted = FittedSurface.of(model)
+    fitted.require_map()
     return fitted, None if X is None else fitted.coordinates(X)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidParameterError, quantity
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, quantity
 from prinfold.latent import Cloud
 from prinfold.plot import style
 from prinfold.plot.arguments import check_picture
@@ -279,6 +279,11 @@ def _is_best_in_data_space(fitted: FittedSurface) -> bool:
 
 def _filled_rows(rows: FloatArray, X: Any, fitted: FittedSurface) -> FloatArray:
     """Rows without gaps: where the pipeline or the model fills them, they are drawn as filled."""
+    if rows.ndim != 2 or rows.shape[1] != len(fitted.feature_names):
+        raise InvalidDataError(
+            f"the rows to draw must have the {len(fitted.feature_names)} columns that the {fitted.word} was fitted to, "
+            f"got an array of shape {rows.shape}"
+        )
     if np.isfinite(rows).all():
         return rows
     fills = hasattr(fitted.model, "impute") and not np.isinf(rows).any()

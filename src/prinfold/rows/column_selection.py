@@ -257,8 +257,8 @@ class _Columns:
 
 
 def _values(column: Any) -> Any:
-    """A column of a frame; True, False and nothing as numbers, or they would be objects."""
-    return (column.cast(nw.Float64) if column.dtype == nw.Boolean else column).to_numpy()
+    """A column of a frame; True, False and nothing as numbers, or they would be objects, and so what NumPy has not."""
+    return (column.cast(nw.Float64) if column.dtype in {nw.Boolean, nw.Int128, nw.UInt128} else column).to_numpy()
 
 
 def _as_floats(values: Any, native: Any) -> FloatArray:

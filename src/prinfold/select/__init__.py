@@ -194,7 +194,7 @@ def _candidates(grid: Any, model: Any) -> tuple[dict[str, Any], ...]:
     unknown = sorted({name for part in listed for name in part} - set(model.get_params()))
     if unknown:
         raise InvalidParameterError(
-            f"{type(model).__name__} has no setting {unknown[0]!r}; its settings are {', '.join(known)}"
+            f"{type(model).__name__} has no setting {shown(unknown[0])}; its settings are {', '.join(known)}"
         )
     return tuple(dict(zip(part, values, strict=True)) for part in listed for values in product(*part.values()))
 

@@ -11,6 +11,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.pps.clamping_choice import standard_error
 from prinfold.select.printed_tables import make_frame, print_table, shorten
+from prinfold.validation.object_verbs import check_verbs
 
 _LONGEST = 90
 """Characters of a reason that a printed table has room for."""
@@ -19,6 +20,7 @@ _UNITS = {"score": "score", "effective": "weights", "noise_variance": "noise", "
 """Columns that are printed besides the settings, and their headings."""
 
 
+@check_verbs()
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice:
     """Candidates compared, and the one that was chosen.

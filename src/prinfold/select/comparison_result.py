@@ -15,6 +15,7 @@ from prinfold.select.candidates import Candidate
 from prinfold.select.dimensions import Dimension
 from prinfold.select.printed_tables import make_frame, print_table, shorten
 from prinfold.select.wording import GUESS, ROUGHEST, legend
+from prinfold.validation.object_verbs import check_verbs
 
 _LONGEST = 70
 """Characters of a reason that a printed table has room for."""
@@ -44,6 +45,7 @@ class Recommended(NamedTuple):
         return Candidate(*self).name
 
 
+@check_verbs()
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Methods compared on the same folds, and the one that is recommended.

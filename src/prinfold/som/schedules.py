@@ -11,6 +11,7 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError, shown
 from prinfold.files import storable
 from prinfold.latent.base import is_count
+from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.settings import one_of, real
 
 Shape = Callable[[float, float, FloatArray], FloatArray]
@@ -24,6 +25,7 @@ SHAPES: dict[str, Shape] = {
 
 
 @storable
+@check_verbs(first=real(0, above=True), last=real(0, above=True))
 @dataclass(frozen=True)
 class Schedule:
     """A number that goes from ``first`` to ``last`` over some epochs, and stays there.
@@ -70,8 +72,10 @@ class Schedule:
 
     def at(self, epoch: float | FloatArray) -> FloatArray:
         """Value in an epoch, counted from 0; fractions of an epoch are allowed."""
-        assert self.first is not None
-        assert self.last is not None
+        if self.first is None or self.last is None:
+            raise InvalidParameterError(
+                f"{self} has no value before its ends are known; call resolved(first, last) first"
+            )
         share = np.clip(np.asarray(epoch) / max(self.epochs - 1, 1), 0.0, 1.0)
         return np.asarray(SHAPES[self.shape](self.first, self.last, share))
 

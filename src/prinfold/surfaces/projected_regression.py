@@ -12,6 +12,7 @@ f(z) = φ(z) W minimise
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import itemgetter
@@ -23,6 +24,7 @@ from prinfold._typing import FloatArray, Mesh
 from prinfold.base.starting_points import EMBEDDERS, embed_all, evenly_by_radius, principal_coordinates
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.curves.smoothers import n_effective
+from prinfold.exceptions import InvalidDataError
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.geometry.domain import Box
 from prinfold.geometry.projection import project_to_surface
@@ -221,7 +223,9 @@ def starting_places(init: Any, sample: SurfaceRows, n_components: int) -> dict[s
     if init == "pca" or (init == "auto" and len(sample.rows) <= n_components + 2):
         return plane
     if init == "auto":
-        return plane | _spectral_places("isomap", sample, n_components)
+        with suppress(InvalidDataError):  # rows that are all equally far apart have the plane alone
+            plane |= _spectral_places("isomap", sample, n_components)
+        return plane
     return _spectral_places(init, sample, n_components)
 
 

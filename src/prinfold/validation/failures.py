@@ -259,7 +259,9 @@ def _numbers(answer: Any) -> Iterator[Any]:
         if np.asarray(answer).dtype.kind == "f":
             yield answer
     elif not isinstance(answer, int | str | None) and nw.dependencies.is_into_dataframe(answer):
-        yield from _numbers(nw.from_native(answer, eager_only=True).to_numpy())
+        for column in nw.from_native(answer, eager_only=True).iter_columns():
+            if column.dtype.is_float():  # of other columns NumPy may have no type
+                yield column.to_numpy()
     else:
         for each in _parts(answer):
             yield from _numbers(each)

@@ -144,6 +144,11 @@ def to_narwhals(X: Any, *, pass_through: bool = False) -> Any:
         raise InvalidDataError("a table has two columns of one name; rename one of them") from error
 
 
+def column_values(column: Any) -> Any:
+    """The values of a column of a frame as NumPy has them; whole numbers of 128 bits as those of Python."""
+    return np.array(column.to_list()) if column.dtype in {nw.Int128, nw.UInt128} else column.to_numpy()
+
+
 def _is_model(value: Any) -> bool:
     return hasattr(value, "get_params") or (isinstance(value, type) and hasattr(value, "fit"))
 

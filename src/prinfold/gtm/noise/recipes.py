@@ -25,6 +25,7 @@ from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import AnyNoise, Directions
 from prinfold.gtm.noise.student import MOST_DF, StudentCells
 from prinfold.gtm.noise.varying import SmoothNoise
+from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.settings import Constraint, axis_counts, flag, integer, nothing, one_of, real
 
 _FUNCTIONS_PER_AXIS = {1: 4, 2: 3, 3: 2}
@@ -114,6 +115,7 @@ class PlainNoise:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class DiagonalNoise:
     """Gaussian noise with a variance for each column, so that columns may have units of their own."""
@@ -125,6 +127,7 @@ class DiagonalNoise:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class StudentNoise:
     """Noise with heavy tails: a Student t about each node, for data with outliers.
@@ -158,6 +161,7 @@ class StudentNoise:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class AlignedNoise:
     """Gaussian noise that reaches further along the surface, and the further the more it is stretched there.
@@ -184,6 +188,7 @@ class AlignedNoise:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class LowRankNoise:
     """Gaussian noise that reaches further in a few directions, the same for all nodes: the semi-linear model.
@@ -222,6 +227,7 @@ class LowRankNoise:
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class VaryingNoise:
     """Isotropic noise and mixing weights that vary smoothly over latent space, thesis 6.1.

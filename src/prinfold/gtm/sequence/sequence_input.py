@@ -12,7 +12,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, warn_caller
-from prinfold.validation.refusals import to_narwhals
+from prinfold.validation.refusals import column_values, to_narwhals
 from prinfold.validation.tables import check_weight, has_gaps
 
 
@@ -235,7 +235,7 @@ def _split_off_column(X: Any, name: str) -> tuple[Any, None, FloatArray]:
         )
     if name not in frame.columns:
         raise InvalidDataError(f"groups={name!r} is none of the columns of X: {_first(frame.columns)}")
-    return frame.drop(name).to_native(), None, frame[name].to_numpy()
+    return frame.drop(name).to_native(), None, column_values(frame[name])
 
 
 def _order_by_name(names: Any, n_rows: int) -> Order:

@@ -21,6 +21,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.base.starting_points import EmbeddedRows, evenly_by_radius, fit_to_domain
 from prinfold.latent import LatentSpace
 from prinfold.numerics.distances import squared_distances
+from prinfold.numerics.linalg import largest_eigenpairs
 
 _NEIGHBORS = {1: (3,), 2: (5, 9)}
 _NEIGHBORS_BEYOND = (9,)
@@ -207,7 +208,6 @@ def scaled_distances(distance: FloatArray, marks: IntArray, n_components: int) -
     square = np.square(distance)
     middle = square[:, marks].mean(axis=1)
     between = -0.5 * (square[:, marks] - middle - middle[:, None] + middle.mean())
-    first = max(len(marks) - n_components, 0)
-    value, vector = eigh(between, subset_by_index=[first, len(marks) - 1])
-    scale = np.sqrt(np.maximum(value[::-1], np.finfo(float).tiny))
-    return np.asarray(-0.5 * (square - middle[:, None]).T @ (vector[:, ::-1] / scale))
+    value, vector = largest_eigenpairs(between, min(n_components, len(marks)))
+    scale = np.sqrt(np.maximum(value, np.finfo(float).tiny))
+    return np.asarray(-0.5 * (square - middle[:, None]).T @ (vector / scale))

@@ -26,10 +26,12 @@ from prinfold.gtm.noise.recipes import check_recipe
 from prinfold.gtm.trainers.blockwise import BlockedModel, blocks_of, sum_statistics
 from prinfold.gtm.trainers.frozen_responsibilities import Frozen, freeze, refuse_unsplit, sum_with_frozen
 from prinfold.rows.rows import Rows
+from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.settings import Constraint, integer, real
 
 
 @storable
+@check_verbs()
 @dataclass(frozen=True)
 class Incremental:
     """Incremental EM: an M-step after every block of rows, with the newest sums of all blocks.

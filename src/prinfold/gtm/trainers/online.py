@@ -33,6 +33,7 @@ from prinfold.gtm.noise.protocol import AnyStatistics, Parameters
 from prinfold.gtm.noise.recipes import check_recipe
 from prinfold.gtm.trainers.blockwise import BlockedModel, some_rows
 from prinfold.rows.rows import Rows
+from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.settings import Constraint, as_generator, integer, nothing, real
 
 _BLOCK_ROWS = 200
@@ -48,6 +49,7 @@ S = TypeVar("S", bound=AnyStatistics)
 
 
 @storable
+@check_verbs(n_rows=integer(0), seen=real(0), new=real(0, above=True), unit=nothing | real(0, above=True))
 @dataclass(frozen=True)
 class Online:
     """Online EM: an M-step after every block of rows, with sums that forget what was seen long ago.

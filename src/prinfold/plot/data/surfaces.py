@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, shown
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, UnsupportedInputError, shown
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.latent import LatentSpace, Points
 from prinfold.latent.drawing import LatentLayout, PaperCells, Plane
@@ -238,8 +238,9 @@ def node_folds(model: Any) -> Folds:
 
 
 class RowPosterior(NamedTuple):
-    """Posterior of one row: ``weight`` (K,) of the nodes, ``mean`` (1, Q) and ``mode`` (1, Q)."""
+    """Posterior of one row: ``weight`` (K,) of the nodes at ``places`` (K, Q), ``mean`` (1, Q) and ``mode`` (1, Q)."""
 
+    places: FloatArray
     weight: FloatArray
     mean: FloatArray
     mode: FloatArray
@@ -253,7 +254,8 @@ def row_posterior(fitted: FittedSurface, x: Any) -> RowPosterior:
     if n_rows_of(x) != 1:
         raise InvalidDataError(f"posterior draws one row, but got {n_rows_of(x)}; pass a single one such as X[:1]")
     weight = np.asarray(fitted.model.responsibilities(fitted.rows(x)), dtype=float)[0]
-    return RowPosterior(weight, fitted.coordinates(x), fitted.modes(x))
+    places = fitted.model.node_places_[:, None] if hasattr(fitted.model, "node_places_") else fitted.latent.nodes
+    return RowPosterior(places, weight, fitted.coordinates(x), fitted.modes(x))
 
 
 # ----------------------------------------------------------------------------------------------- data space
@@ -341,7 +343,12 @@ def training_course(model: Any) -> LearningCurve:
         history, ending, done = model, "", None
     else:
         model = FittedSurface.of(model).model
-        history, done = model.history_, int(model.n_iter_)
+        try:
+            history, done = model.history_, int(model.n_iter_)
+        except AttributeError as error:
+            raise UnsupportedInputError(
+                f"{type(model).__name__} has no history_ of its own; draw the learning curve of a model within it"
+            ) from error
         ending = model.stop_reason_.after(done)
     if "objective" not in history:
         raise InvalidDataError(f"a history needs the key 'objective', got {sorted(history)}")
