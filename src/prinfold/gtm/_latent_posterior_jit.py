@@ -100,7 +100,7 @@ def cells_that_matter(
         k, weight = len(nodes), weigh_near(rows, nodes, loading, sound, turned, weights, total, log_sum)
         for i in range(len(rows)):
             row, begin = weight[i, :k], end
-            enough = row.dtype.type(lowest * total[i])
+            enough: Any = row.dtype.type(lowest * total[i])
             for first in range(0, k, RUN):
                 last = min(first + RUN, k)
                 if any_from(row[first:last], enough):

@@ -377,7 +377,8 @@ def near_of_balls(
     n_balls, K, wide = len(center), len(Y), images[0].shape[1]
     at_once = max(1, min(n_balls, _BOUNDS_AT_ONCE // K))
     room = np.empty((at_once, wide)), np.empty((at_once, wide)), np.empty((at_once, wide))
-    kept, counts, held, at = np.empty(16 * n_balls, np.int64), np.empty(n_balls, np.int64), np.empty(_BINS + 2), 0
+    kept: IntArray = np.empty(16 * n_balls, np.int64)
+    counts, held, at = np.empty(n_balls, np.int64), np.empty(_BINS + 2), 0
     least = math.log(lost / (2 * K)) / precision  # left out whatever the others are
     for begin in range(0, n_balls, at_once):
         end = min(begin + at_once, n_balls)

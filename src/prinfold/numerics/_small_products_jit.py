@@ -10,13 +10,14 @@ This module imports numba: import it only where there is much to do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
-from numba.core.datamodel import PrimitiveModel
+from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, register_jitable, register_model
 
 from prinfold._typing import FloatArray, IntArray
@@ -25,7 +26,11 @@ _BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
 """Numbers side by side: what a register of this processor holds, or two of them."""
 
 
-class _Lanes(types.Type):  # type: ignore[misc]
+instruction: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic
+"""Of numba, whose types do not say that compiled code calls a function without the first of its arguments."""
+
+
+class _Lanes(types.Type):
     """Numbers of one kind side by side."""
 
     def __init__(self, dtype: Any) -> None:
@@ -34,10 +39,10 @@ class _Lanes(types.Type):  # type: ignore[misc]
 
 
 @register_model(_Lanes)
-class _LanesModel(PrimitiveModel):  # type: ignore[misc]
+class _LanesModel(PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         number = manager.lookup(kind.dtype).get_value_type()
-        super().__init__(manager, kind, ir.VectorType(number, 8 * _BYTES // kind.dtype.bitwidth))
+        super().__init__(manager, kind, ir.VectorType(number, 8 * _BYTES // kind.dtype.bitwidth))  # type: ignore[no-untyped-call]
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: list[Any], lanes: Any) -> Any:
@@ -48,7 +53,7 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, index: list[Any], 
     return builder.bitcast(found, lanes.as_pointer())
 
 
-@intrinsic
+@instruction
 def _nothing(typing: Any, array: Any) -> Any:
     """Lanes of zeros, of the kind of an array."""
     kind = _Lanes(array.dtype)
@@ -59,7 +64,7 @@ def _nothing(typing: Any, array: Any) -> Any:
     return kind(array), write
 
 
-@intrinsic
+@instruction
 def _read(typing: Any, array: Any, i: Any, j: Any) -> Any:
     """The lanes array[i, j:j + n]."""
     kind = _Lanes(array.dtype)
@@ -71,7 +76,7 @@ def _read(typing: Any, array: Any, i: Any, j: Any) -> Any:
     return kind(array, types.intp, types.intp), write
 
 
-@intrinsic
+@instruction
 def _write(typing: Any, lanes: Any, array: Any, i: Any, j: Any) -> Any:
     """Set array[i, j:j + n] to lanes."""
 
@@ -83,7 +88,7 @@ def _write(typing: Any, lanes: Any, array: Any, i: Any, j: Any) -> Any:
     return types.void(lanes, array, types.intp, types.intp), write
 
 
-@intrinsic
+@instruction
 def _add_times(typing: Any, total: Any, factor: Any, lanes: Any) -> Any:
     """Total + factor × lanes, rounded once where the processor can."""
 
