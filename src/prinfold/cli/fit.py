@@ -258,7 +258,8 @@ def _time(seconds: float) -> str:
 def _likely_label(table: FileTable, chosen: ChosenColumns) -> str | None:
     """The one column, of text or beside the table, that may be a class of each row, to be proposed."""
     text = [name for name, reason in chosen.left_out if reason == "text"]
-    text += [name for name in table.columns if name not in table.measured]
+    measured = frozenset(table.measured)
+    text += [name for name in table.columns if name not in measured]
     few = [name for name in text if 2 <= len({*table.columns[name]}) <= min(_MOST_CLASSES, len(table) // 3)]
     few = [name for name in few if table.is_number(name) or dates_of(table.columns[name]) is None]
     return few[0] if len(few) == 1 else None

@@ -72,11 +72,17 @@ class PlainText:
             table = text.read_csv(self.path, **self._options())
         except (arrow.ArrowException, OSError):
             return None
-        if any("\n" in str(column[-1]) for column in table.columns if len(column)):
+        columns, found = table.columns, []
+        del table
+        if any(
+            "\n" in str(each[-1])
+            for each, number in zip(columns, self.numeric, strict=True)
+            if not number and len(each)
+        ):
             return None  # a quote may be open, which our own reader finds out
-        found = []
-        for number in self.numeric:  # what is taken is let go
-            column, table = table.column(0), table.remove_column(0)
+        columns.reverse()
+        for number in self.numeric:
+            column = columns.pop()  # what is taken is let go
             found.append(np.array(column.to_numpy()) if number else _words(column))
         return found
 
