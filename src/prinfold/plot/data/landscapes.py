@@ -234,10 +234,12 @@ def pixel_values(shown: ShownLandscape, show: Any, target: int) -> PixelValues |
         return values_between(fill_unknown(image), finer).reshape(-1, values.shape[1])
 
     if found.words == "class":
-        best, sure = _likeliest(between(shown.landscape.probability), between(shown.landscape.error))
+        landscape: Any = shown.landscape
+        best, sure = _likeliest(between(landscape.probability), between(landscape.error))
         found = NodeValues(best.astype(float), sure, found.words)
     else:
-        found = NodeValues(*between(np.stack([found.value, found.sure], axis=1)).T, found.words)
+        value, sure = between(np.stack([found.value, found.sure], axis=1)).T
+        found = NodeValues(value, sure, found.words)
     ends = (outline.x.min(), outline.x.max(), outline.y.min(), outline.y.max())
     opacity = opacity_between(outline.value, finer)
     return PixelValues(found, opacity.shape, opacity, ends)

@@ -111,7 +111,7 @@ def values_between(image: FloatArray, finer: int = FINER) -> FloatArray:
     """
     up, across = (_cubic_weights(n, finer) for n in image.shape[:2])
     fine = np.einsum("ir,rc...,jc->ij...", up, image, across, optimize=True)
-    return np.clip(fine, image.min(axis=(0, 1)), image.max(axis=(0, 1)))
+    return np.asarray(np.clip(fine, image.min(axis=(0, 1)), image.max(axis=(0, 1))))
 
 
 def _cubic_weights(n: int, finer: int) -> FloatArray:
