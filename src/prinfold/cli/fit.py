@@ -48,8 +48,8 @@ _MOST_GROUPED = 2000
 _MOST_MEASURED_ROWS = 5000
 """Rows that a fit is measured on: more say the same and take longer."""
 
-_MEASURED_AT_A_TIME = 200
-"""Rows that are projected at a time, so that measuring takes no more memory than fitting."""
+_MEASURED_AT_A_TIME, _MEASURED_CELLS = 200, 8000
+"""Rows that are projected at a time, and their cells, so that measuring takes no more memory than fitting."""
 
 EXAMPLES = """\
   prinfold fit data.csv
@@ -213,7 +213,8 @@ def _accuracy(surface: StoredSurface, plan: FitPlan) -> dict[str, Any]:
     if cells.matrix is None or len(complete) < 2:
         return {}
     some = complete[:: -(-len(complete) // _MOST_MEASURED_ROWS)]
-    parts = [some[start : start + _MEASURED_AT_A_TIME] for start in range(0, len(some), _MEASURED_AT_A_TIME)]
+    at_a_time = min(max(_MEASURED_CELLS // len(cells.names), 1), _MEASURED_AT_A_TIME)
+    parts = [some[start : start + at_a_time] for start in range(0, len(some), at_a_time)]
     distance = np.concatenate([_distances(surface, plan, part) for part in parts])
     rows = np.asarray(surface.fitted.rows(cells.matrix[some]), dtype=float)
     total, error = float(rows.var(axis=0).sum()), float((distance**2).mean())
