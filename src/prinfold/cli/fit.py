@@ -26,9 +26,9 @@ from prinfold.cli.planning import (
     scaling_arguments,
 )
 from prinfold.cli.tables import sampling
-from prinfold.cli.tables.arrow_text import release_memory
 from prinfold.cli.tables.columns import ChosenColumns, name_columns
 from prinfold.cli.tables.dates import dates_of
+from prinfold.cli.tables.memory import release_memory, save_memory
 from prinfold.cli.tables.reading import FileTable, refuse_absent
 from prinfold.cli.tables.sampling import Draw
 from prinfold.cli.tables.writing import MODEL, check_target, sibling_file
@@ -106,9 +106,10 @@ def _fit(options: argparse.Namespace) -> int:
     refuse_absent(options.data)
     out = options.out or sibling_file(options.data, ".prinfold")
     check_target(out, [options.data], force=options.force, writers=MODEL)
-    table = read(
-        options, console, _draw(options, blocks=method.takes_blocks)
-    )  # before the methods, which take longer to load
+    draw = _draw(options, blocks=method.takes_blocks)
+    if draw is not None:
+        save_memory()
+    table = read(options, console, draw)  # before the methods, which take longer to load
     chosen = chosen_columns(table, options, text=method.takes_text)
     plan = make_plan(table, chosen, method.cls, options, verbose=console.is_interactive)
     console.say(wrap_line(f"Fitting {_model_name(plan)} to {options.data}: {_shape(plan)}."))

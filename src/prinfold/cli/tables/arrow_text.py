@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from prinfold.cli.tables.memory import release_memory
+
 _SPOOLED_BYTES = 2**20
 _SPOOLED_CELL_BYTES = 2**8
 """Text that is turned into numbers at a time where a file is larger than the memory that it may take.
@@ -25,11 +27,6 @@ def has_arrow() -> bool:
     except ImportError:
         return False
     return True
-
-
-def release_memory() -> None:
-    """Give memory that is free back to the system, as far as Arrow can."""
-    import_module("pyarrow").default_memory_pool().release_unused()
 
 
 @dataclass(frozen=True)
