@@ -185,6 +185,9 @@ def mix_with_white(rgb: FloatArray, sure: FloatArray) -> FloatArray:
 _EDGE_WIDTH = 0.45
 """Width of the rounding in steps between nodes: so narrow that a single node, drawn or blank, stays what it is."""
 
+_EDGE_SHARE = 0.02
+"""Width of the rounding at least, as a share of the axis: where nodes are many, a single one is no island."""
+
 _EDGE_DECADES = 4.0
 """Powers of ten of the mass of a node over which the edge of what is drawn moves from one node to the next."""
 
@@ -269,5 +272,6 @@ def opacity_between(edge: FloatArray, finer: int) -> FloatArray:
 
 def _rounding(n: int, finer: int) -> FloatArray:
     """(finer n, n) weights of nodes by which the edge of what is drawn is rounded, a normal density to each node."""
-    weight = np.exp(-0.5 * ((pixels_between(n, finer)[:, None] - np.arange(n)) / _EDGE_WIDTH) ** 2)
+    width = max(_EDGE_WIDTH, _EDGE_SHARE * n)
+    weight = np.exp(-0.5 * ((pixels_between(n, finer)[:, None] - np.arange(n)) / width) ** 2)
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
