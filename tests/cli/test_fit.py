@@ -305,7 +305,12 @@ def test_columns_without_use_are_left_out() -> None:
     )
     chosen = choose_columns(table, [], [], [])
     assert chosen.names == ("x", "late")
-    reasons = ("it counts the rows", "nothing in it", "text", "text among numbers, such as 'x'")
+    reasons = (
+        "it counts the rows",
+        "nothing in it",
+        "text",
+        "text among numbers, such as 'x'; --na=x calls such cells missing",
+    )
     assert tuple(dict(chosen.left_out).items()) == tuple(zip(("row", "none", "word", "some"), reasons, strict=True))
     assert choose_columns(table, ["row", "x"], [], []).names == ("row", "x")
 
@@ -315,6 +320,22 @@ def test_a_table_of_text_alone(folder: Path, call: Call) -> None:
     assert call("fit", "words.csv").complaint == (
         "prinfold fit: error: words.csv has no column of numbers to use; it has name (text), town (text)"
     )
+
+
+def test_a_column_that_is_no_number_is_shown_by_a_cell(folder: Path, call: Call) -> None:
+    """Whoever meant it as numbers sees what is odd: here Fortran's exponents, and minus signs of accountants."""
+    (folder / "t.csv").write_text("x,y,place\n1.5D+00,(2.5),Rome\n2.5D+00,(3.5),Oslo\n")
+    assert call("fit", "t.csv").complaint.endswith(
+        "it has x (text, such as '1.5D+00'), y (text, such as '(2.5)'), place (text)"
+    )
+
+
+def test_limits_of_detection_are_named_with_a_way_out(folder: Path, call: Call) -> None:
+    rows = [f"{'<0.01' if i % 5 == 0 else i},{i % 7},{(i * 3) % 11}" for i in range(40)]
+    (folder / "t.csv").write_text("\n".join(["x,y,z", *rows]))
+    said = call("fit", "t.csv", *QUICK)
+    assert "left out x: text among numbers, such as '<0.01'; --na='<0.01' calls such cells missing" in said.out
+    assert "8 of 40 rows have missing cells and are used" in call("fit", "t.csv", *QUICK, "--na=<0.01", "-f").out
 
 
 def test_a_wrong_separator_is_suspected(table: Path, call: Call) -> None:

@@ -57,6 +57,57 @@ def test_coordinates_are_those_of_the_model(model: Path, call: Call) -> None:
     np.testing.assert_array_equal(columns_of("data-latent.csv", "row", "id"), [[i, i + 1] for i in range(40)])
 
 
+# ------------------------------------------------------------------- text that the same person's spreadsheet opens
+
+
+def german(path: Path, encoding: str, separator: str = ";") -> None:
+    """The table of other tests as a spreadsheet set to German writes it."""
+    with Path("data.csv").open(newline="", encoding="utf-8") as file:
+        rows = [list(row) for row in csv.reader(file)]
+    rows[0][1] = "Maß"
+    cells = ([cell.replace(".", ",") for cell in row] for row in rows)
+    path.write_bytes("\r\n".join(separator.join(row) for row in cells).encode(encoding))
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8-sig", "utf-16"])
+def test_results_of_a_table_with_decimal_commas_have_them_too(model: Path, call: Call, encoding: str) -> None:
+    """With semicolons, and the mark by which spreadsheets know UTF-8; what is read back are the same numbers."""
+    german(Path("de.csv"), encoding)
+    assert call("transform", *PAIR, "-q").code == 0
+    said = call("transform", "data.prinfold", "de.csv", "--out", "de-latent.csv")
+    assert said.out.count("the result has decimal commas too") == 1
+    raw = Path("de-latent.csv").read_bytes()
+    assert raw.startswith(b"\xef\xbb\xbfrow;id;Ma\xc3\x9f;latent_1;")
+    assert b"." not in raw.splitlines()[1]
+    found, plain = read_table(Path("de-latent.csv")), read_table(Path("data-latent.csv"))
+    for name in ("latent_1", "latent_2", "log_likelihood"):
+        np.testing.assert_array_equal(found.columns[name], plain.columns[name])
+    assert call("transform", "data.prinfold", "de.csv", "--out", "-").out.splitlines()[0].startswith("row;id;Maß;")
+
+
+def test_tabs_stay_tabs_and_formats_of_numbers_have_no_commas(model: Path, call: Call) -> None:
+    german(Path("de.txt"), "utf-8", "\t")
+    said = call("project", "data.prinfold", "de.txt", "--out", "de.tsv")
+    assert "decimal commas too" in said.out
+    first = Path("de.tsv").read_text(encoding="utf-8").splitlines()[1].split("\t")
+    assert len(first) == 7
+    assert "," in first[-1]
+    said = call("project", "data.prinfold", "de.txt", "--out", "de.parquet")
+    assert said.code == 0
+    assert "decimal commas too" not in said.out
+
+
+def test_semicolons_with_points_stay_both(model: Path, call: Call) -> None:
+    Path("swiss.csv").write_text(Path("data.csv").read_text(encoding="utf-8").replace(",", ";"), encoding="utf-8")
+    assert call("transform", *PAIR, "-q").code == 0
+    assert "spreadsheet" not in call("transform", "data.prinfold", "swiss.csv").out
+    plain, found = (Path(f"{each}-latent.csv").read_text(encoding="utf-8") for each in ("data", "swiss-data"))
+    assert found == plain.replace(",", ";")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+
 def test_projections_are_those_of_the_model(model: Path, call: Call) -> None:
     assert call("project", "data.prinfold", "data.csv", "--keep", "none", "--json").json["columns"] == [
         *("row", "a", "b", "c", "distance")

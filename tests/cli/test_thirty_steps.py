@@ -46,7 +46,7 @@ def test_a_chemist_with_a_spreadsheet_export(folder: Path, call: Call) -> None:
     assert "open it in a browser" in call("explore", "stoffe.prinfold", "stoffe.csv", "--label", "logS").out
     # 7. Coordinates for a colleague, with the names of the compounds.
     assert call("transform", "stoffe.prinfold", "stoffe.csv", "--out", "places.csv").code == 0
-    assert Path("places.csv").read_text(encoding="utf-8").splitlines()[1].startswith("0,Säure 0")
+    assert Path("places.csv").read_text(encoding="utf-8").splitlines()[1].startswith("0;Säure 0;")
     # 8. A file that is there is not written over.
     assert "--force" in call("transform", "stoffe.prinfold", "stoffe.csv", "--out", "places.csv").complaint
     # 9. The model in Python.

@@ -60,7 +60,8 @@ def test_offline_the_error_says_what_to_set(name: str, tmp_path: Path, monkeypat
     with pytest.raises(DataNotFoundError, match=f"PRINFOLD_DATA is not set.*Set PRINFOLD_DATA to a folder.*{file}"):
         load()
     with pytest.raises(
-        DataNotFoundError, match=r"OpenML did not answer|in the repository \w+/[\w-]+ on GitHub; write them to "
+        DataNotFoundError,
+        match=r"OpenML did not answer|came from the repository \w+/[\w-]+ on GitHub( \([\w./ -]+\))?; write them to ",
     ):
         load()
     monkeypatch.setenv("PRINFOLD_DATA", str(tmp_path))

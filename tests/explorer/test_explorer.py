@@ -386,6 +386,25 @@ def test_headings_of_the_table_come_first(open_page: Callable[..., Any]) -> None
     np.testing.assert_array_equal([[float(r["latent 1 (map)"]), float(r["latent 2"])] for r in rows], Z)
 
 
+def test_rows_are_exported_with_decimal_commas_where_the_table_has_them(open_page: Callable[..., Any]) -> None:
+    frame = pd.DataFrame(_PIPE[:30, :3], columns=["a", "b, c", "d"])
+    model = GTM(nodes=5, basis=3, **_FEW).fit(frame)
+    extra = {"note": ["x; y", "1.5", "=1+1", *["z"] * 27]}
+    tab = open_page(explore(model, frame, path=None, extra=extra, decimal=","))
+    tab.evaluate("window.prinfold.select([0, 1, 2])")
+    text = tab.evaluate("window.prinfold.exportCsv()")
+    rows = list(csv.DictReader(io.StringIO(text), delimiter=";"))
+    assert [row["note"] for row in rows] == ["x; y", "1,5", "'=1+1"]
+    found = [[float(row[name].replace(",", ".")) for name in frame.columns] for row in rows]
+    np.testing.assert_array_equal(found, frame.iloc[:3])
+    assert "." not in text
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name="Export CSV").click()
+    assert Path(download.value.path()).read_bytes() == b"\xef\xbb\xbf" + text.encode()
+    with pytest.raises(InvalidParameterError, match="decimal must be"):
+        explore(model, frame, path=None, decimal=";")
+
+
 def test_by_keyboard_alone(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
     model, data = pipe
     tab = open_page(explore(model, data.X, path=None))

@@ -22,8 +22,15 @@ from prinfold import GTM, KMM, GTMClassifier, GTMRegressor, plot
 from prinfold.applications import landscape_sums
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import style
-from prinfold.plot.data.landscapes import between_nodes, landscape_of, mix_with_white, node_values
-from prinfold.plot.data.surfaces import FINER
+from prinfold.plot.data.landscapes import (
+    fill_unknown,
+    landscape_of,
+    mix_with_white,
+    node_values,
+    opacity_between,
+    pixel_values,
+)
+from prinfold.plot.data.surfaces import finer_of, values_between
 
 FLAT = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points")
 
@@ -67,26 +74,66 @@ def test_more_than_two_dimensions_are_refused(models: Models, rows: Tables) -> N
 
 
 def _nodes_of(ax: Any) -> np.ndarray:
-    """What is drawn at the nodes themselves, the middle one of nine pixels on either axis."""
-    return np.asarray(ax.images[0].get_array())[FINER // 2 :: FINER, FINER // 2 :: FINER]
+    """What is drawn at the 7 × 7 nodes themselves, the middle one of the pixels around each."""
+    finer = finer_of((7, 7))
+    return np.asarray(ax.images[0].get_array())[finer // 2 :: finer, finer // 2 :: finer]
 
 
-def test_between_nodes_colours_pass_into_each_other() -> None:
-    image = np.zeros((2, 3, 4))
-    image[:, 0], image[:, 1] = [1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0]
-    image[..., 3] = [[1, 1, 0], [1, 1, 0]]
-    fine = between_nodes(image, image[..., 3])
-    assert fine.shape == (2 * FINER, 3 * FINER, 4)
-    middle = FINER // 2
-    assert_allclose(fine[middle::FINER, middle::FINER][:, :2], image[:, :2])
-    assert_allclose(fine[3, middle : middle + FINER + 1, 0], np.linspace(1.0, 0.0, FINER + 1))
-    opacity = fine[0, middle + FINER : middle + 2 * FINER + 1, 3]  # from the last node that is drawn to the blank one
-    assert opacity[0] == 1
-    assert opacity[-1] == 0
-    assert (np.diff(opacity) <= 0).all()
-    assert_allclose(
-        fine[0, middle + FINER : -middle - 3, :3], [[0, 0, 1]] * (FINER - 2), err_msg="blank nodes lend none"
-    )
+@pytest.mark.parametrize("finer", [9, 31])
+def test_between_nodes_values_pass_smoothly_into_each_other(rng: np.random.Generator, finer: int) -> None:
+    """Nodes stay, a plane stays one, no slope jumps at a node, and nothing is above or below all nodes."""
+    image = rng.normal(size=(4, 6, 2))
+    fine, middle = values_between(image, finer), finer // 2
+    assert fine.shape == (4 * finer, 6 * finer, 2)
+    assert_allclose(fine[middle::finer, middle::finer], image)
+    assert_array_equal([fine.min(), fine.max()], [image.min(), image.max()])
+    plane = np.add.outer(2.0 * np.arange(4), np.arange(6.0))
+    inside = values_between(plane, finer)[middle:-middle, middle:-middle]
+    assert_allclose(np.diff(inside, axis=1), 1 / finer)
+    assert_allclose(np.diff(inside, axis=0), 2 / finer)
+    row = values_between(np.array([[0.0, 1.0, 0.0, 1.0, 0.0]]), 301)[0]
+    slope = np.diff(row[150:-150]) * 301
+    assert np.abs(np.diff(slope)).max() < 0.05, "straight lines would jump by 2 at a node"
+
+
+def test_a_lattice_of_one_node_along_an_axis_is_drawn_too() -> None:
+    assert_allclose(values_between(np.array([[3.0]]), 9), np.full((9, 9), 3.0))
+
+
+def test_unknown_nodes_take_what_is_next_to_them_and_lend_nothing() -> None:
+    image = np.array([[1.0, np.nan, 5.0], [1.0, 1.0, np.nan]])[..., None]
+    full = fill_unknown(image)[..., 0]
+    assert_array_equal(full[[0, 0, 1, 1], [0, 2, 0, 1]], [1, 5, 1, 1])
+    assert 1 < full[0, 1] < 5
+    assert 1 < full[1, 2] < 5
+    assert_array_equal(fill_unknown(np.full((2, 2, 1), np.nan)), np.zeros((2, 2, 1)))
+
+
+def test_the_rim_of_what_is_drawn_lies_between_a_node_and_a_blank_one() -> None:
+    finer = 31
+    opacity = opacity_between(np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]), finer)
+    last = finer // 2 + finer  # the last node that is drawn; a blank one follows
+    across = opacity[0, last : last + finer + 1]
+    assert across[0] == 1
+    assert across[-1] == 0
+    assert (np.diff(across) <= 0).all()
+    assert ((across > 0) & (across < 1)).sum() < finer / 3, "a rim, and no fading all the way"
+
+
+def test_borders_of_classes_run_between_nodes_where_both_are_as_likely(grid: Any) -> None:
+    """Each pixel has the colour of a class, or is paler: no mixture of two, as brown between orange and blue."""
+    model, X, y = grid
+    shown = landscape_of(model, X, y, None, None)
+    found = pixel_values(shown, None, 0)
+    assert found is not None
+    assert set(np.unique(found.values.value)) == {0.0, 1.0}
+    image = found.values.value.reshape(found.shape)
+    at = finer_of((7, 7)) // 2
+    nodes = image[at :: 2 * at + 1, at :: 2 * at + 1].T.ravel()
+    known = np.isfinite(node_values(shown, None, 0).value)
+    assert_array_equal(nodes[known], node_values(shown, None, 0).value[known])
+    changes = np.flatnonzero(np.diff(image, axis=1).any(axis=0))
+    assert len(np.unique(changes % (2 * at + 1))) > 3, "not at the same place in each cell, as blocks have them"
 
 
 def test_cells_have_the_colour_of_the_likeliest_class_and_empty_ones_none(grid: Any) -> None:

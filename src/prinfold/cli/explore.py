@@ -118,7 +118,9 @@ def rows_to_show(
     column = _name_column(table, options.names, [*cells.names, *([] if label is None else [label])], console)
     about["names"] = _names(table, column, index, len(cells.missing))
     if carry:
-        about["extra"] = {name: each[index] for name, each in table.columns.items() if name not in cells.names}
+        about["decimal"] = table.dialect.decimal
+        used = frozenset(cells.names)
+        about["extra"] = {name: each[index] for name, each in table.columns.items() if name not in used}
     rows = cells.rows(index)
     return np.asarray(rows) if cells.matrix is not None else rows, about
 

@@ -26,9 +26,9 @@ from prinfold.cli.planning import (
     scaling_arguments,
 )
 from prinfold.cli.tables import sampling
-from prinfold.cli.tables.arrow_text import release_memory
 from prinfold.cli.tables.columns import ChosenColumns, name_columns
 from prinfold.cli.tables.dates import dates_of
+from prinfold.cli.tables.memory import release_memory, save_memory
 from prinfold.cli.tables.reading import FileTable, refuse_absent
 from prinfold.cli.tables.sampling import Draw
 from prinfold.cli.tables.writing import MODEL, check_target, sibling_file
@@ -48,8 +48,8 @@ _MOST_GROUPED = 2000
 _MOST_MEASURED_ROWS = 5000
 """Rows that a fit is measured on: more say the same and take longer."""
 
-_MEASURED_AT_A_TIME = 200
-"""Rows that are projected at a time, so that measuring takes no more memory than fitting."""
+_MEASURED_AT_A_TIME, _MEASURED_CELLS = 200, 8000
+"""Rows that are projected at a time, and their cells, so that measuring takes no more memory than fitting."""
 
 EXAMPLES = """\
   prinfold fit data.csv
@@ -106,9 +106,10 @@ def _fit(options: argparse.Namespace) -> int:
     refuse_absent(options.data)
     out = options.out or sibling_file(options.data, ".prinfold")
     check_target(out, [options.data], force=options.force, writers=MODEL)
-    table = read(
-        options, console, _draw(options, blocks=method.takes_blocks)
-    )  # before the methods, which take longer to load
+    draw = _draw(options, blocks=method.takes_blocks)
+    if draw is not None:
+        save_memory()
+    table = read(options, console, draw)  # before the methods, which take longer to load
     chosen = chosen_columns(table, options, text=method.takes_text)
     plan = make_plan(table, chosen, method.cls, options, verbose=console.is_interactive)
     console.say(wrap_line(f"Fitting {_model_name(plan)} to {options.data}: {_shape(plan)}."))
@@ -213,7 +214,8 @@ def _accuracy(surface: StoredSurface, plan: FitPlan) -> dict[str, Any]:
     if cells.matrix is None or len(complete) < 2:
         return {}
     some = complete[:: -(-len(complete) // _MOST_MEASURED_ROWS)]
-    parts = [some[start : start + _MEASURED_AT_A_TIME] for start in range(0, len(some), _MEASURED_AT_A_TIME)]
+    at_a_time = min(max(_MEASURED_CELLS // len(cells.names), 1), _MEASURED_AT_A_TIME)
+    parts = [some[start : start + at_a_time] for start in range(0, len(some), at_a_time)]
     distance = np.concatenate([_distances(surface, plan, part) for part in parts])
     rows = np.asarray(surface.fitted.rows(cells.matrix[some]), dtype=float)
     total, error = float(rows.var(axis=0).sum()), float((distance**2).mean())
@@ -258,7 +260,8 @@ def _time(seconds: float) -> str:
 def _likely_label(table: FileTable, chosen: ChosenColumns) -> str | None:
     """The one column, of text or beside the table, that may be a class of each row, to be proposed."""
     text = [name for name, reason in chosen.left_out if reason == "text"]
-    text += [name for name in table.columns if name not in table.measured]
+    measured = frozenset(table.measured)
+    text += [name for name in table.columns if name not in measured]
     few = [name for name in text if 2 <= len({*table.columns[name]}) <= min(_MOST_CLASSES, len(table) // 3)]
     few = [name for name in few if table.is_number(name) or dates_of(table.columns[name]) is None]
     return few[0] if len(few) == 1 else None

@@ -122,8 +122,8 @@ def _model(path: Path, surface: StoredSurface, console: Console) -> None:
 def _table(table: FileTable, console: Console) -> None:
     summaries, n_rows = summaries_of(table)
     console.say(f"{table.path}: {quantity(table.whole or n_rows, 'row')} × {quantity(len(table.columns), 'column')}")
-    beside = [name for name in summaries if name not in table.measured]  # what is known of each row comes first
-    order = [*beside, *(name for name in summaries if name in set(table.measured))]
+    measured = frozenset(table.measured)
+    order = sorted(summaries, key=measured.__contains__)  # what is known of each row comes first
     shown = [(name, summaries[name]) for name in order[:_MOST_COLUMNS]]
     console.say(align([(name, _column_words(each)) for name, each in shown]))
     if len(summaries) > len(shown):

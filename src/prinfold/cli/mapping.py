@@ -17,7 +17,7 @@ from prinfold.cli.models import StoredSurface, by_blocks, columns_to_keep, load_
 from prinfold.cli.planning import read
 from prinfold.cli.tables.reading import FileTable, refuse_absent
 from prinfold.cli.tables.rows import ChosenCells, select_rows
-from prinfold.cli.tables.writing import STANDARD, WRITERS, check_target, sibling_file, write_table
+from prinfold.cli.tables.writing import STANDARD, WRITERS, check_target, is_text, sibling_file, write_table
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import quantity
 from prinfold.loops import Meter
@@ -101,8 +101,8 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
             found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)
         columns = _result_columns(table, cells, found, placed, written, options.keep or [])
         with nullcontext() if out == STANDARD else console.working(f"Writing {out.name}"):
-            write_table(out, columns)
-        console.note(*table.notes)
+            write_table(out, columns, table.dialect)
+        console.note(*table.notes, *([table.dialect.words] if is_text(out) and table.dialect.words else []))
         console.say(f"{quantity(len(written), 'row')} → {out}: {', '.join(columns)}" if out != STANDARD else "")
         console.result |= {"command": name, "model": options.model, "data": options.data, "out": out}
         console.result |= {"rows": len(written), "placed": len(placed), "columns": list(columns)}

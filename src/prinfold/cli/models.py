@@ -242,4 +242,5 @@ def columns_to_keep(table: FileTable, used: tuple[str, ...], asked: list[str]) -
         return list(table.columns)
     if asked:
         return find_columns(table, asked, "--keep")
-    return [name for name in table.columns if name not in used]
+    known = frozenset(used)
+    return [name for name in table.columns if name not in known]

@@ -12,8 +12,8 @@ import numpy as np
 from prinfold._typing import IntArray
 from prinfold.cli.console import Console
 from prinfold.cli.methods import RAW, Scaling, choose_scaling, make_model
-from prinfold.cli.tables.arrow_text import release_memory
 from prinfold.cli.tables.columns import ChosenColumns, choose_columns, one_column
+from prinfold.cli.tables.memory import release_memory
 from prinfold.cli.tables.reading import FileTable, Reading, read_table
 from prinfold.cli.tables.rows import ChosenCells, select_rows
 from prinfold.cli.tables.sampling import Draw

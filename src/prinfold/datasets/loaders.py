@@ -40,14 +40,14 @@ _GPS_COLUMNS, _ROAD_COLUMNS = ("x", "y"), ("x1", "y1", "x2", "y2")
 
 
 _REPOSITORIES = {
-    "oil_flow.npz": "SheffieldML/GPmat",
-    "crabs.csv.gz": "vincentarelbundock/Rdatasets",
-    "sdss_galaxies_z005.csv.gz": "zhangyk8/sconce-scms",
-    "gps_athens_small.csv.gz": "pfoser/mapconstruction",
-    "gps_athens_small_osm_segments.csv.gz": "pfoser/mapconstruction",
-    "paul15_tradeseq.npz": "statOmics/tradeSeq",
+    "oil_flow.npz": "SheffieldML/GPmat on GitHub",
+    "crabs.csv.gz": "vincentarelbundock/Rdatasets on GitHub (csv/MASS/crabs.csv)",
+    "sdss_galaxies_z005.csv.gz": "zhangyk8/sconce-scms on GitHub (examples/Theory_Method_Code)",
+    "gps_athens_small.csv.gz": "pfoser/mapconstruction on GitHub (data/tracks/tracks_athens_small.zip)",
+    "gps_athens_small_osm_segments.csv.gz": "pfoser/mapconstruction on GitHub (data/maps/map_athens_small.zip)",
+    "paul15_tradeseq.npz": "statOmics/tradeSeq on GitHub (data/countMatrix.rda and data/celltype.rda)",
 }
-"""Who publishes data that OpenML does not have."""
+"""Where data that OpenML does not have came from."""
 
 
 def load_glass(folder: Folder = None) -> Dataset:
@@ -318,8 +318,8 @@ def _table(name: str, folder: Folder, columns: tuple[str, ...]) -> TextTable:
 
 
 def _elsewhere(name: str, folder: Folder, holds: str) -> DataNotFoundError:
-    """The error for a file that OpenML does not have: who publishes these data, and what the file has to hold."""
-    why = f"OpenML does not have it. The data are in the repository {_REPOSITORIES[name]} on GitHub"
+    """The error for a file that OpenML does not have: where the data came from, and what the file has to hold."""
+    why = f"it is not taken from OpenML. The data came from the repository {_REPOSITORIES[name]}"
     return not_found(name, folder, f"{why}; write them to {name}: {holds}")
 
 

@@ -16,7 +16,7 @@ from prinfold.files.atomic import as_path, check_target, readable, write_text
 from prinfold.loops import while_working
 from prinfold.validation.failures import name_call_failures
 from prinfold.validation.parameter_docs import fill_parameter_docs
-from prinfold.validation.settings import check_setting, instance_of, nothing
+from prinfold.validation.settings import check_setting, instance_of, nothing, one_of
 
 __all__ = ["Page", "explore", "script", "widget"]
 
@@ -86,6 +86,7 @@ def explore(
     image_shape: tuple[int, ...] | None = None,
     series: Any = None,
     title: str | None = None,
+    decimal: str = ".",
 ) -> Page:
     """Write a page on which to move over the map and see what lies in data space there.
 
@@ -115,6 +116,8 @@ def explore(
     {series}
     title : str, default=None
         Heading of the page.
+    decimal : {".", ","}, default="."
+        Decimal mark of numbers in the CSV file; with a comma, semicolons separate its cells.
 
     Returns
     -------
@@ -122,6 +125,7 @@ def explore(
         Which shows itself in a notebook.
     """
     check_setting("title", title, HEADING)
+    check_setting("decimal", decimal, one_of((".", ",")))
     target = page_target(path, "map.html")
     found = payload_of(
         model,
@@ -133,6 +137,7 @@ def explore(
         image_shape=image_shape,
         series=series,
         title=title,
+        decimal=decimal,
     )
     return Page.of(_render(found), target).written()
 

@@ -55,6 +55,7 @@ def payload_of(
     image_shape: Any,
     series: Any,
     title: str | None,
+    decimal: str = ".",
 ) -> dict[str, Any]:
     """Everything on a page, with arrays as they are."""
     fitted = FittedSurface.of(model)
@@ -64,6 +65,7 @@ def payload_of(
     found: dict[str, Any] = {
         "title": title or f"{type(fitted.model).__name__} map",
         "columns": columns,
+        "decimal": decimal,
         "decoder": decoder_of(fitted.model),
         "links": links_of(fitted.model),
         "units": _units(fitted),

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.latent import LatentSpace
 from prinfold.latent.drawing import LatentLayout
 from prinfold.plot import style
 from prinfold.plot.arguments import check_picture
 from prinfold.plot.data.landscapes import (
     KINDS,
+    NodeValues,
     ShownLandscape,
-    between_nodes,
     class_index,
-    edge_of,
     landscape_of,
     mix_with_white,
     node_values,
+    pixel_values,
 )
-from prinfold.plot.data.surfaces import limits, node_field
+from prinfold.plot.data.surfaces import limits
 from prinfold.plot.inputs import FittedSurface, layout_of
 from prinfold.plot.maps import _curve_axis, _reach, _size
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -116,45 +116,48 @@ def _draw_plane(
 
     style.frame(ax, layout)
     found = node_values(shown, show, target)
-    sure = found.sure if fade else np.ones(len(found.sure))
-    known = np.isfinite(found.value)
-    edge = edge_of(shown, known, target)
     if found.words == "class":
         table = np.array([to_rgb(style.color(i)) for i in range(len(shown.names))])
-        color = mix_with_white(table[np.where(known, found.value, 0).astype(int)], sure)
-        _color_nodes(ax, layout, shown.latent, color, known, edge)
+        _color_map(ax, layout, shown, show, target, lambda value: table[value.astype(int)], fade)
         for i, each in enumerate(shown.names):
             ax.scatter([], [], marker="s", c=[table[i]], s=34, label=style.legend_text(each))
         style.legend(ax)
         return
-    low, high = (0.0, 1.0) if found.words.startswith("probability") else limits(found.value[known], 1e-9)
+    known = found.value[np.isfinite(found.value)]
+    low, high = (0.0, 1.0) if found.words.startswith("probability") else limits(known, 1e-9)
     scale = ScalarMappable(Normalize(low, high), style.DEEP if found.words.startswith("rows") else "viridis")
-    color = mix_with_white(np.asarray(scale.to_rgba(np.where(known, found.value, low)))[:, :3], sure)
-    _color_nodes(ax, layout, shown.latent, color, known, edge)
+    _color_map(ax, layout, shown, show, target, lambda value: np.asarray(scale.to_rgba(value))[:, :3], fade)
     style.scale_bar(ax, scale, name or found.words)
 
 
-def _color_nodes(
-    ax: Any, layout: LatentLayout, latent: LatentSpace, color: FloatArray, known: Any, edge: FloatArray
+def _color_map(
+    ax: Any,
+    layout: LatentLayout,
+    shown: ShownLandscape,
+    show: Any,
+    target: int,
+    color_of: Callable[[FloatArray], FloatArray],
+    fade: bool,
 ) -> None:
-    """Cells of a lattice, or dots where the nodes are none; nodes that know nothing are left out."""
-    channels = [node_field(latent, np.where(known, part, np.nan)) for part in (*color.T, known.astype(float))]
-    outline = node_field(latent, edge)
-    if channels[0] is not None and outline is not None and layout.plane is not None:
-        image = np.stack([each.value for each in channels if each is not None], axis=2)
-        image[..., :3] = np.nan_to_num(image[..., :3], nan=1.0)
-        image[..., 3] = np.nan_to_num(image[..., 3], nan=0.0)
-        field = channels[0]
-        reach = _reach(field.x, layout.plane, 0), _reach(field.y, layout.plane, 1)
-        ends = (*(float(end(field.x)) for end in (np.min, np.max)), *(float(end(field.y)) for end in (np.min, np.max)))
+    """Colours between the nodes of a lattice, or dots where they are none; where no rows lie, it stays blank."""
+
+    def color(values: NodeValues) -> FloatArray:
+        return mix_with_white(color_of(values.value), values.sure if fade else np.ones(len(values.sure)))
+
+    pixels = None if layout.plane is None else pixel_values(shown, show, target)
+    if pixels is not None and layout.plane is not None:
+        image = np.concatenate([color(pixels.values).reshape(*pixels.shape, 3), pixels.opacity[..., None]], axis=2)
         look: dict[str, Any] = {"origin": "lower", "interpolation": "antialiased", "aspect": ax.get_aspect()}
-        ax.imshow(between_nodes(image, outline.value), extent=ends, zorder=0, **look)
-        ax.set(xlim=reach[0], ylim=reach[1])
+        ax.imshow(image, extent=pixels.ends, zorder=0, **look)
+        for i, set_limits in enumerate((ax.set_xlim, ax.set_ylim)):
+            set_limits(_reach(np.array(pixels.ends[2 * i : 2 * i + 2]), layout.plane, i))
         return
-    place = layout.place(latent.nodes, np.full(latent.n_nodes, 0.5))
+    found, latent = node_values(shown, show, target), shown.latent
+    known = np.isfinite(found.value)
+    place = layout.place(latent.nodes, np.full(latent.n_nodes, 0.5))[known]
     area = float(np.clip(2.2e4 / latent.n_nodes, 8.0, 160.0))
     pen: dict[str, Any] = {"edgecolors": style.PALE, "linewidths": 0.4, "zorder": 1, "clip_on": False}
-    style.dots(ax, place[known], s=area, c=color[known], **pen)
+    style.dots(ax, place, s=area, c=color(NodeValues(found.value[known], found.sure[known], found.words)), **pen)
 
 
 def _draw_rows(ax: Any, layout: LatentLayout, model: Any, X: Any) -> None:

@@ -83,7 +83,7 @@ def _nearest_known(X: FloatArray, known: FloatArray) -> IntArray:
 
 def measured_squares(X: FloatArray, points: FloatArray) -> FloatArray:
     """(n, m) squared distances of rows from points, over the cells that each row has."""
-    center = points.mean(axis=0)  # far from nought the differences would be lost to rounding
+    center = points.mean(axis=0)  # far from zero the differences would be lost to rounding
     seen, there = ~np.isnan(X), points - center
     rows = np.where(seen, X - center, 0.0)
     crossed = np.square(rows).sum(axis=1)[:, None] - 2.0 * rows @ there.T + seen @ np.square(there).T

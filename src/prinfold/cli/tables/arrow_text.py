@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from prinfold.cli.tables.memory import release_memory
+
 _SPOOLED_BYTES = 2**20
 _SPOOLED_CELL_BYTES = 2**8
 """Text that is turned into numbers at a time where a file is larger than the memory that it may take.
@@ -25,11 +27,6 @@ def has_arrow() -> bool:
     except ImportError:
         return False
     return True
-
-
-def release_memory() -> None:
-    """Give memory that is free back to the system, as far as Arrow can."""
-    import_module("pyarrow").default_memory_pool().release_unused()
 
 
 @dataclass(frozen=True)
@@ -72,11 +69,17 @@ class PlainText:
             table = text.read_csv(self.path, **self._options())
         except (arrow.ArrowException, OSError):
             return None
-        if any("\n" in str(column[-1]) for column in table.columns if len(column)):
+        columns, found = table.columns, []
+        del table
+        if any(
+            "\n" in str(each[-1])
+            for each, number in zip(columns, self.numeric, strict=True)
+            if not number and len(each)
+        ):
             return None  # a quote may be open, which our own reader finds out
-        found = []
-        for number in self.numeric:  # what is taken is let go
-            column, table = table.column(0), table.remove_column(0)
+        columns.reverse()
+        for number in self.numeric:
+            column = columns.pop()  # what is taken is let go
             found.append(np.array(column.to_numpy()) if number else _words(column))
         return found
 

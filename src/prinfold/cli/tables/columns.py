@@ -20,6 +20,8 @@ from prinfold.exceptions import InvalidDataError, join_names
 _MOSTLY_NUMBERS = 0.9
 """Share of numbers among the cells of a column from which on the others are mistakes rather than the column text."""
 
+_MOST_LETTERS_SHOWN = 30
+"""Letters of a cell up to which it is shown as an example."""
 
 _MOST_CLASSES = 10
 """Different whole numbers up to which a column may be a class."""
@@ -125,7 +127,7 @@ def one_column(table: FileTable, name: str, option: str) -> str:
 
 def name_columns(table: FileTable, used: Sequence[str]) -> list[str]:
     """Columns of text that are different in each row, and so its names; times come after what is a name only."""
-    text = [name for name in table.columns if name not in used and not table.is_number(name)]
+    text = [name for name in table.columns if not table.is_number(name) and name not in used]
     found = [name for name in text if len(table) > 1 and _all_differ(table.columns[name])]
     return sorted(found, key=lambda name: dates_of(table.columns[name]) is not None)
 
@@ -164,9 +166,15 @@ def _nearest(table: FileTable, pattern: str) -> str:
 
 
 def _columns_in_words(table: FileTable) -> str:
-    kinds = [name if table.is_number(name) else f"{name} (text)" for name in table.columns]
+    kinds = [name if table.is_number(name) else _text_in_words(name, table.columns[name]) for name in table.columns]
     only = " Is the separator right (--separator)?" if len(kinds) == 1 and table.lines is not None else ""
     return f"it has {join_names(kinds, 12)}.{only}".removesuffix("." if not only else "\0")
+
+
+def _text_in_words(name: str, values: Any) -> str:
+    """The name of a column of text, with the first cell that has a digit: it may have been meant as a number."""
+    odd = next((cell.strip() for cell in values if cell and any(map(str.isdigit, cell))), "")
+    return f"{name} (text, such as {odd!r})" if 0 < len(odd) <= _MOST_LETTERS_SHOWN else f"{name} (text)"
 
 
 # ------------------------------------------------------------------------------------------ reasons not to use a column
@@ -181,7 +189,10 @@ def _reason(table: FileTable, name: str, text: bool) -> str | None:
             raise InvalidDataError(no_number(table, name, leave_out=True))
         if text:
             return None
-        return _why_text(values) if share < 0.5 else f"text among numbers, such as {values[row]!r}"
+        if share < 0.5:
+            return _why_text(values)
+        odd = values[row].strip()
+        return f"text among numbers, such as {odd!r}; --na={shlex.quote(odd)} calls such cells missing"
     if np.isnan(values).all():
         return "nothing in it"
     if _counts_rows(values):

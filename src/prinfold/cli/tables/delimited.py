@@ -22,7 +22,16 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.cli.tables.arrow_text import PlainText, has_arrow
-from prinfold.cli.tables.encodings import WESTERN, encoding_of, may_be_utf32, older_encoding_of, open_bytes
+from prinfold.cli.tables.dialect import Dialect
+from prinfold.cli.tables.encodings import (
+    WESTERN,
+    encoding_of,
+    is_binary,
+    may_be_utf32,
+    older_encoding_of,
+    open_bytes,
+    other_kind,
+)
 from prinfold.cli.tables.headings import heading_of, heading_of_sheet, names_columns
 from prinfold.cli.tables.number_formats import (
     COMMA,
@@ -40,8 +49,14 @@ from prinfold.exceptions import InvalidDataError, quantity
 DECIMAL_COMMAS = "commas within numbers were read as decimal points"
 """The note that is made once, however many columns have them."""
 
+_NO_TEXT = (
+    "{} is not a text file; name it by what it is (.parquet, .feather, .npy, .npz, .h5ad, .xlsx), or export it as CSV"
+)
+
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _BLANKS = " "
+_NOTHING = " \t\r\n\f\v\u00a0\x1a"
+"""Characters of cells with nothing in them; the last one ends files of DOS."""
 _WORDS = {"tab": "\t", "\\t": "\t", "space": _BLANKS, "comma": ",", "semicolon": ";", "bar": "|"}
 _SAMPLE = 2**16
 _FEW_NULLS = 0.01
@@ -131,6 +146,8 @@ class TextCells:
     doubtful: frozenset[int] = frozenset()
     whole: int | None = None
     units: tuple[str, ...] = ()
+    separator: str = ","
+    encoding: str = "utf-8"
 
 
 def read_delimited(
@@ -219,7 +236,9 @@ def _layout(path: Path, separator: str | None, header: bool | None, missing: fro
         return _layout_of(path, encoding, text, separator, header, missing)
     text = text.encode("utf-8", "surrogateescape").decode(older, errors="replace")
     found = _layout_of(path, older, text, separator, header, missing)
-    name = "Windows-1252 (western European)" if older == WESTERN else older
+    name = (
+        "Windows-1252 (western European)" if older == WESTERN else f"{older}; if letters look wrong, save it as UTF-8"
+    )
     return replace(found, notes=(*found.notes, f"the file is not in UTF-8; it was read as {name}"))
 
 
@@ -230,11 +249,6 @@ def _layout_of(
     skip, lines, comment = _without_comments(text)
     if not lines:
         raise InvalidDataError(f"{path} is empty: there is no row in it")
-    if lines[0].lstrip().lower().startswith(("<!doctype html", "<html")):
-        raise InvalidDataError(
-            f"{path} is a web page, perhaps one that says why a download failed; open it in a browser, and save the "
-            "table as CSV"
-        )
     separator = separator or _likely_separator(path, lines, missing)
     heading = heading_of(lines, separator, missing) if header is None and separator != _BLANKS else None
     if heading is not None:
@@ -305,7 +319,12 @@ def _beginning(path: Path) -> tuple[str, str]:
             if len(part) < more or len(start.splitlines()) > _FEWEST_SAMPLE_LINES:
                 break
             more = len(start)
+    other = other_kind(start)
+    if other is not None:
+        raise InvalidDataError(f"{path} is {other}")
     encoding = encoding_of(start)
+    if encoding in {None, "utf-8"} and is_binary(start):
+        raise InvalidDataError(_NO_TEXT.format(path))
     if encoding is None:
         if may_be_utf32(start):
             raise InvalidDataError(
@@ -315,10 +334,7 @@ def _beginning(path: Path) -> tuple[str, str]:
         if start.count(b"\0") < _FEW_NULLS * len(start):
             line = start[: start.index(b"\0")].count(b"\n") + 1
             raise InvalidDataError(f"line {line} of {path} has a null byte, which no text has; correct the line")
-        raise InvalidDataError(
-            f"{path} is not a text file; name it by what it is (.parquet, .feather, .npy, .npz, .h5ad, .xlsx), or "
-            "export it as CSV"
-        )
+        raise InvalidDataError(_NO_TEXT.format(path))
     text = start.decode(encoding, errors="surrogateescape" if encoding == "utf-8" else "replace")
     if len(part) == more:  # the last line is cut, as like as not
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
@@ -345,7 +361,7 @@ def cells_of(lines: Any, separator: str) -> Iterator[list[str]]:
 
 
 def _is_blank(cells: Sequence[str]) -> bool:
-    return not any(cell.strip() for cell in cells)
+    return not any(cell.strip(_NOTHING) for cell in cells)
 
 
 def _likely_separator(path: Path, lines: Sequence[str], missing: frozenset[str]) -> str:
@@ -390,7 +406,16 @@ def _by_arrow(path: Path, layout: TextLayout, missing: frozenset[str]) -> TextCe
     if plain is None or columns is None or not len(columns[0]):
         return None
     return _add_notes(
-        TextCells(_names(layout), columns, None, list(layout.notes), units=layout.units), plain.decimal == COMMA
+        TextCells(
+            _names(layout),
+            columns,
+            None,
+            list(layout.notes),
+            units=layout.units,
+            separator=layout.separator,
+            encoding=layout.encoding,
+        ),
+        plain.decimal == COMMA,
     )
 
 
@@ -420,7 +445,7 @@ class SpooledText:
 
     path: Path
     n_rows: int
-    comma: bool
+    dialect: Dialect
     named: bool
     notes: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
@@ -446,7 +471,8 @@ def spool_delimited(
             rmtree(target.parent, ignore_errors=True)
     if not n_rows:
         return None
-    found = SpooledText(target, n_rows, plain.decimal == COMMA, layout.names is not None, layout.notes, layout.units)
+    dialect = Dialect.like(layout.separator, layout.encoding, commas=plain.decimal == COMMA)
+    found = SpooledText(target, n_rows, dialect, layout.names is not None, layout.notes, layout.units)
     finalize(found, rmtree, target.parent, ignore_errors=True)
     return found
 
@@ -477,6 +503,8 @@ def _read_source(
         doubtful=unclear,
         whole=source.whole,
         units=source.layout.units,
+        separator=source.layout.separator,
+        encoding=source.layout.encoding,
     )
     return _add_notes(found, any(each.comma for each in seen))
 

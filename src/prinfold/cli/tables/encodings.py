@@ -34,6 +34,42 @@ _SIGN_IN_WORD = re.compile(r"[^\W\d_][±²³¹¿¡§£€¥¢¼½¾«»„“”
 """Signs that stand within no word, but where letters of another encoding are."""
 
 
+_JSON = re.compile(rb'\s*(\[\s*[\[{]|\{\s*")')
+_PAGE = "a web page, perhaps one that says why a download failed; open it in a browser, and save the table as CSV"
+_KINDS = (
+    (b"%PDF", "a PDF; export the table itself, as CSV or as a workbook"),
+    (b"PK\3\4", "a workbook or an archive; let its name end in .xlsx or .ods, or unpack it"),
+    (b"\xd0\xcf\x11\xe0", "an old workbook; let its name end in .xls"),
+    (b"\x1f\x8b", "compressed by gzip; let its name end in .csv.gz"),
+    (b"PAR1", "Parquet; let its name end in .parquet"),
+    (b"ARROW1", "Arrow; let its name end in .arrow"),
+    (b"\x93NUMPY", "an array of NumPy; let its name end in .npy"),
+    (b"\x89HDF", "HDF5; if it holds single cells, let its name end in .h5ad"),
+    (b"@relation", "ARFF; write its rows as CSV, with a line of names"),
+    (b"<!doctype html", _PAGE),
+    (b"<html", _PAGE),
+)
+"""How files begin that are no text of cells, in small letters where they are letters, and what to do with each."""
+
+_MOST_CONTROL = 0.01
+"""Share of control characters up to which they are slips in a text."""
+
+_CONTROL = bytes({*range(32)} - {*b"\0\t\n\v\f\r\x1a\x1b"})
+
+
+def other_kind(start: bytes) -> str | None:
+    """What a file is that is no text of cells, and what to do with it, by how it begins; None where nothing says so."""
+    if _JSON.match(start):
+        return "JSON; write its rows as CSV or Parquet"
+    small = start.lstrip()[:20].lower()
+    return next((words for begin, words in _KINDS if start.startswith(begin) or small.startswith(begin)), None)
+
+
+def is_binary(start: bytes) -> bool:
+    """Whether bytes in no wide encoding hold too many control characters, besides null, for a text."""
+    return len(start) - len(start.translate(None, _CONTROL)) > _MOST_CONTROL * len(start)
+
+
 def older_encoding_of(path: Path) -> str | None:
     """The likely encoding of a text file that is not UTF-8 throughout; None of one that is."""
     if _can_decode(path, "utf-8"):
@@ -107,6 +143,7 @@ def older_encoding(start: bytes) -> str:
         found = [str(each.encoding) for each in import_module("charset_normalizer").from_bytes(start)]
     except ImportError:
         return WESTERN
+    found = [each for each in found if not each.startswith("utf")]  # few bytes may be letters of UTF-16 just as well
     return next((each for each in found if each.startswith("cp125")), found[0] if found else WESTERN)
 
 

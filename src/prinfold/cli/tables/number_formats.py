@@ -19,6 +19,7 @@ from prinfold._typing import FloatArray
 MISSING = frozenset(
     {"", "na", "n/a", "n.a.", "n.a", "nan", "null", "none", "nil", "nd", "n.d.", "missing", "<na>", "?", ".", "*"}
     | {"-", "--", "---", "–", "—", "#n/a", "#na", "#null!", "#div/0!", "#value!", "#ref!", "#num!", "#name?"}
+    | {"(null)", "<null>", "\\n", "(na)", "(n/a)", "(blank)", "(leer)"}  # of databases and pivot tables
     # German words, and spreadsheets set to German, French, Italian, Spanish and Portuguese.
     | {"k.a.", "k. a.", "n.v.", "n. v.", "#nv", "#wert!", "#bezug!", "#zahl!", "#n/d", "#nd", "#valeur!", "#nombre!"}
 )

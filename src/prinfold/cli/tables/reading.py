@@ -30,7 +30,15 @@ from prinfold.cli.tables.delimited import (
     read_sheet_cells,
     spool_delimited,
 )
-from prinfold.cli.tables.number_formats import AmbiguousError, all_missing, has_mark, number_of, numbers_with_marks
+from prinfold.cli.tables.dialect import PLAIN, Dialect
+from prinfold.cli.tables.number_formats import (
+    COMMA,
+    AmbiguousError,
+    all_missing,
+    has_mark,
+    number_of,
+    numbers_with_marks,
+)
 from prinfold.cli.tables.sampling import Draw, batches_of, draw_arrow, draw_parquet, is_large
 from prinfold.cli.tables.workbooks import read_sheet, title_rows
 from prinfold.exceptions import (
@@ -67,7 +75,8 @@ class FileTable:
     can only be labels or names. ``named`` tells whether the file has names of its own, ``lines`` where rows are in it.
     ``unclear`` says of columns of text why they cannot be read as the numbers that they seem to be.
     Where only some rows were drawn, ``whole`` is how many there are, and a large text file is ``spooled``. The columns
-    of an ``embedding`` of cells have one scale, and ``units`` stand below the names in some files.
+    of an ``embedding`` of cells have one scale, and ``units`` stand below the names in some files. Results in text
+    follow the ``dialect`` of the file.
     """
 
     path: Path
@@ -81,6 +90,7 @@ class FileTable:
     embedding: bool = False
     spooled: SpooledText | None = None
     units: tuple[str, ...] = ()
+    dialect: Dialect = PLAIN
 
     def with_units(self, names: Sequence[str]) -> list[str]:
         """Names, each with the unit that stands below it in the file."""
@@ -232,9 +242,11 @@ def _spooled(path: Path, reading: Reading, draw: Draw) -> FileTable | None:
     some = _table_of_arrow(path, draw_arrow(found.path, found.n_rows, draw))
     if _holds_marked_numbers(some, reading):
         return None  # as numbers they are read by our own reader alone
-    notes = (*found.notes, *layout_notes(named=found.named, commas=found.comma), *some.notes)
+    notes = (*found.notes, *layout_notes(named=found.named, commas=found.dialect.decimal == COMMA), *some.notes)
     whole = found.n_rows if found.n_rows > len(some) else None
-    return replace(some, notes=notes, named=found.named, whole=whole, spooled=found, units=found.units)
+    return replace(
+        some, notes=notes, named=found.named, whole=whole, spooled=found, units=found.units, dialect=found.dialect
+    )
 
 
 def _holds_marked_numbers(table: FileTable, reading: Reading) -> bool:
@@ -272,7 +284,16 @@ def _table_of_cells(path: Path, found: TextCells, reading: Reading) -> FileTable
             notes += _read_marks(path, name, columns, unclear, reading, doubted=j in found.doubtful)
     named, all_notes = found.names is not None, tuple(dict.fromkeys((*found.notes, *notes)))
     return FileTable(
-        path, columns, tuple(names), named, all_notes, found.lines, unclear, found.whole, units=found.units
+        path,
+        columns,
+        tuple(names),
+        named,
+        all_notes,
+        found.lines,
+        unclear,
+        found.whole,
+        units=found.units,
+        dialect=Dialect.like(found.separator, found.encoding, commas=DECIMAL_COMMAS in all_notes),
     )
 
 

@@ -364,7 +364,7 @@ function mount(root, packed, told = () => {}, keys = root) {
     relit();
   });
   dom.export.addEventListener("click", () => {
-    const link = element("a", { href: URL.createObjectURL(new Blob([exportCsv()], { type: "text/csv" })), download: "selected.csv" });
+    const link = element("a", { href: URL.createObjectURL(new Blob([page.decimal === "," ? "\ufeff" : "", exportCsv()], { type: "text/csv" })), download: "selected.csv" });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });

@@ -12,8 +12,14 @@ function choicesOf(page) {
   return found;
 }
 
-// What a file of rows needs: quotes where a field has commas, quotes or line ends.
-const csvField = (value) => (/[",\r\n]/.test(plainText(value)) ? `"${plainText(value).replaceAll('"', '""')}"` : plainText(value));
+// What a file of rows needs: quotes where a field has separators, quotes or line ends; decimal commas go with semicolons.
+function csvLine(page, line) {
+  const commas = page.decimal === ",";
+  const plain = (value) => (commas && NUMBER.test(String(value)) ? String(value).replace(".", ",") : plainText(value));
+  const special = commas ? /[";\r\n]/ : /[",\r\n]/;
+  const quoted = (text) => (special.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  return line.map((value) => quoted(plain(value))).join(commas ? ";" : ",");
+}
 
 // A spreadsheet takes text that begins so for a formula and runs it; behind an apostrophe it is text. Numbers stay numbers.
 const plainText = (value) => (/^[=+\-@\t\r]/.test(String(value)) && !NUMBER.test(String(value)) ? `'${value}` : String(value));
@@ -45,7 +51,7 @@ function csvOf(page, rows) {
     ...Array.from({ length: Q }, (_, a) => page.latentRows[i * Q + a]),
     ...(page.table ? Array.from({ length: D }, (_, j) => number(page.table[i * D + j])) : []),
   ]);
-  return [head, ...lines].map((line) => line.map(csvField).join(",")).join("\r\n") + "\r\n";
+  return [head, ...lines].map((line) => csvLine(page, line)).join("\r\n") + "\r\n";
 }
 
 const rowName = (page, row) => String(page.rowNames ? page.rowNames[row] : page.rowNumbers ? page.rowNumbers[row] : row);

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from prinfold._typing import BoolArray, FloatArray
+from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.applications.landscape_sums import Responsibilities
 from prinfold.applications.landscapes import (
     ClassLandscape,
@@ -18,7 +18,7 @@ from prinfold.applications.landscapes import (
 )
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.latent import LatentSpace
-from prinfold.plot.data.surfaces import interpolation, pixels_between
+from prinfold.plot.data.surfaces import FINER, finer_of, lattice_image, node_field, pixels_between, values_between
 from prinfold.plot.inputs import FittedSurface, row_classes
 from prinfold.validation.tables import rows_of
 
@@ -130,19 +130,22 @@ def class_index(shown: ShownLandscape, show: Any) -> int:
 
 
 def _class_values(shown: ShownLandscape, show: Any) -> NodeValues:
-    """The most likely class by its index, or the probability of one class.
-
-    How sure a node is of its class: by how much its probability, less a standard error, is above that of guessing.
-    """
+    """The most likely class by its index, or the probability of one class."""
     found: Any = shown.landscape
-    probability, error, n_classes = found.probability, found.error, len(shown.names)
+    probability, error = found.probability, found.error
     if show is not None:
         j = class_index(shown, show)
         return NodeValues(probability[:, j], np.clip(1.0 - 2.0 * error[:, j], 0.0, 1.0), f"probability of {show}")
-    best = found.belief.argmax(axis=1)
+    best, sure = _likeliest(np.where(found.empty[:, None], found.belief, probability), error)
+    return NodeValues(np.where(found.empty, np.nan, best.astype(float)), sure, "class")
+
+
+def _likeliest(probability: FloatArray, error: FloatArray) -> tuple[IntArray, FloatArray]:
+    """(p,) the most likely class, and how sure it is: by how much it is ahead of guessing, less a standard error."""
+    best, n_classes = probability.argmax(axis=1), probability.shape[1]
     at, chance = (np.arange(len(best)), best), 1.0 / n_classes
     lead = (probability[at] - error[at] - chance) / (1.0 - chance if n_classes > 1 else 1.0)
-    return NodeValues(np.where(found.empty, np.nan, best.astype(float)), np.clip(lead, 0.0, 1.0), "class")
+    return best, np.clip(lead, 0.0, 1.0)
 
 
 _WORDS = {"mean": "mean", "spread": "spread between rows", "error": "standard error of the mean"}
@@ -182,6 +185,9 @@ def mix_with_white(rgb: FloatArray, sure: FloatArray) -> FloatArray:
 _EDGE_WIDTH = 0.45
 """Width of the rounding in steps between nodes: so narrow that a single node, drawn or blank, stays what it is."""
 
+_EDGE_SHARE = 0.02
+"""Width of the rounding at least, as a share of the axis: where nodes are many, a single one is no island."""
+
 _EDGE_DECADES = 4.0
 """Powers of ten of the mass of a node over which the edge of what is drawn moves from one node to the next."""
 
@@ -201,22 +207,71 @@ def edge_of(shown: ShownLandscape, known: BoolArray, target: int) -> FloatArray:
     return np.where(known, np.clip(height, 0.5 + sure, 1.0), np.clip(height, 0.0, 0.5 - sure))
 
 
-def between_nodes(image: FloatArray, edge: FloatArray) -> FloatArray:
-    """Colours (9r, 9c, 4) between those of nodes (r, c, 4), which stay, as far as ``edge`` (r, c) is above one half.
+class PixelValues(NamedTuple):
+    """Values between the nodes of a lattice, (p,) pixels of an image of that ``shape``, row by row from below.
 
-    Colours are interpolated bilinearly, weighted by opacity, so that a blank node lends none.
+    ``opacity`` (r, c) is 0 where no rows lie; ``ends`` are the outer edges on the map: left, right, bottom, top.
     """
-    across, up = (interpolation(n) for n in image.shape[1::-1])
-    weighted = np.concatenate([image[..., :3] * image[..., 3:], image[..., 3:]], axis=2)
-    fine = np.einsum("ir,rcd,jc->ijd", up, weighted, across)
-    opacity = fine[..., 3:]
-    color = np.divide(fine[..., :3], opacity, out=np.ones_like(fine[..., :3]), where=opacity > 0)
-    rounded = np.einsum("ir,rc,jc->ij", _rounding(image.shape[0]), edge, _rounding(image.shape[1]))
-    sharp = np.clip((rounded[..., None] - 0.5) * _EDGE_STEEPNESS + 0.5, 0.0, 1.0)
-    return np.concatenate([np.clip(color, 0.0, 1.0), sharp], axis=2)
+
+    values: NodeValues
+    shape: tuple[int, int]
+    opacity: FloatArray
+    ends: tuple[float, float, float, float]
 
 
-def _rounding(n: int) -> FloatArray:
-    """(9n, n) weights of nodes by which the edge of what is drawn is rounded, a normal density to each node."""
-    weight = np.exp(-0.5 * ((pixels_between(n)[:, None] - np.arange(n)) / _EDGE_WIDTH) ** 2)
+def pixel_values(shown: ShownLandscape, show: Any, target: int) -> PixelValues | None:
+    """The values between nodes that are a lattice; else None.
+
+    Of classes the probabilities pass into each other, and the most likely one is found at each pixel.
+    """
+    found = node_values(shown, show, target)
+    known = np.isfinite(found.value)
+    outline = node_field(shown.latent, edge_of(shown, known, target))
+    if outline is None:
+        return None
+    finer = finer_of(outline.value.shape)
+
+    def between(values: FloatArray) -> FloatArray:
+        """(p, m) of (K, m)."""
+        image = np.stack([lattice_image(shown.latent, np.where(known, each, np.nan)) for each in values.T], axis=2)
+        return values_between(fill_unknown(image), finer).reshape(-1, values.shape[1])
+
+    if found.words == "class":
+        landscape: Any = shown.landscape
+        best, sure = _likeliest(between(landscape.probability), between(landscape.error))
+        found = NodeValues(best.astype(float), sure, found.words)
+    else:
+        value, sure = between(np.stack([found.value, found.sure], axis=1)).T
+        found = NodeValues(value, sure, found.words)
+    ends = (outline.x.min(), outline.x.max(), outline.y.min(), outline.y.max())
+    opacity = opacity_between(outline.value, finer)
+    return PixelValues(found, opacity.shape, opacity, ends)
+
+
+_FILL_STEEPNESS = 2.0
+"""How much less a known node counts for an unknown one, as a power of e, with each step that it is farther away."""
+
+
+def fill_unknown(image: FloatArray) -> FloatArray:
+    """(r, c, m) values at nodes; where they are unknown, means of the known ones, of which the nearest count most."""
+    known = np.isfinite(image)
+    near = [np.exp(-_FILL_STEEPNESS * abs(np.subtract.outer(np.arange(n), np.arange(n)))) for n in image.shape[:2]]
+    total, weight = (
+        np.einsum("ir,rcm,jc->ijm", near[0], each, near[1], optimize=True)
+        for each in (np.where(known, image, 0.0), known.astype(float))
+    )
+    mean = np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
+    return np.where(known, image, mean)
+
+
+def opacity_between(edge: FloatArray, finer: int) -> FloatArray:
+    """(finer r, finer c) 1 where ``edge`` (r, c) is above one half, 0 where it is below, with a rounded rim."""
+    up, across = (_rounding(n, finer) for n in edge.shape)
+    return np.asarray(np.clip((up @ edge @ across.T - 0.5) * _EDGE_STEEPNESS * finer / FINER + 0.5, 0.0, 1.0))
+
+
+def _rounding(n: int, finer: int) -> FloatArray:
+    """(finer n, n) weights of nodes by which the edge of what is drawn is rounded, a normal density to each node."""
+    width = max(_EDGE_WIDTH, _EDGE_SHARE * n)
+    weight = np.exp(-0.5 * ((pixels_between(n, finer)[:, None] - np.arange(n)) / width) ** 2)
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))

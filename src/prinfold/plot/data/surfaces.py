@@ -69,39 +69,78 @@ def node_field(latent: LatentSpace, value: FloatArray) -> Field | None:
     """
     if len(latent.axes) != 2:
         return None
-    image = np.asarray(value, dtype=float).reshape([each.n_nodes for each in latent.axes])
-    edges = []
-    for axis, each in enumerate(latent.axes):
-        closed = bool(np.isinf(each.domain.extent.upper[0]))
-        if closed:
-            image = np.concatenate([image, image.take([0], axis)], axis)
-        edges.append(each.nodes[0, 0] + each.spacing * (np.arange(each.n_nodes + 1 + closed) - 0.5))
+    edges = [
+        each.nodes[0, 0] + each.spacing * (np.arange(each.n_nodes + 1 + _is_closed(each)) - 0.5) for each in latent.axes
+    ]
     x, y = np.meshgrid(*edges)
-    return Field(x, y, image.T)
+    return Field(x, y, lattice_image(latent, value))
+
+
+def lattice_image(latent: LatentSpace, value: FloatArray) -> FloatArray:
+    """(r, c) values (K,) at the nodes of a lattice of two axes, the first node of a closed one again at its end."""
+    image = np.asarray(value, dtype=float).reshape([each.n_nodes for each in latent.axes])
+    for axis, each in enumerate(latent.axes):
+        if _is_closed(each):
+            image = np.concatenate([image, image.take([0], axis)], axis)
+    return image.T
+
+
+def _is_closed(axis: LatentSpace) -> bool:
+    return bool(np.isinf(axis.domain.extent.upper[0]))
 
 
 FINER = 9
 """Pixels between two nodes of what is drawn smoothly: an odd number, so that the middle one is the node itself."""
 
-
-def pixels_between(n: int) -> FloatArray:
-    """(9n,) middles of pixels, in steps between n nodes."""
-    return np.asarray(np.clip((np.arange(FINER * n) + 0.5) / FINER - 0.5, 0, n - 1))
+_PIXELS = 300
+"""Pixels along an axis that a lattice of few nodes gets."""
 
 
-def interpolation(n: int) -> FloatArray:
-    """(9n, n) weights of nodes for the pixels between them, by which values are interpolated linearly."""
-    return np.asarray(np.maximum(1.0 - np.abs(pixels_between(n)[:, None] - np.arange(n)), 0.0))
+def finer_of(shape: tuple[int, ...]) -> int:
+    """Pixels between two nodes of a lattice, an odd number: more of them where nodes are few."""
+    return max(FINER, _PIXELS // min(shape) | 1)
+
+
+def pixels_between(n: int, finer: int = FINER) -> FloatArray:
+    """(finer n,) middles of pixels, in steps between n nodes."""
+    return np.asarray(np.clip((np.arange(finer * n) + 0.5) / finer - 0.5, 0, n - 1))
+
+
+def values_between(image: FloatArray, finer: int = FINER) -> FloatArray:
+    """(finer r, finer c, …) values between those of nodes (r, c, …), which stay: cubics along one axis after the other.
+
+    Their slope at a node is that between its neighbours (Catmull and Rom 1974), so that all is smooth, where straight
+    lines between nodes would show as a star around each. Nothing is above or below all nodes.
+    """
+    up, across = (_cubic_weights(n, finer) for n in image.shape[:2])
+    fine = np.einsum("ir,rc...,jc->ij...", up, image, across, optimize=True)
+    return np.asarray(np.clip(fine, image.min(axis=(0, 1)), image.max(axis=(0, 1))))
+
+
+def _cubic_weights(n: int, finer: int) -> FloatArray:
+    """(finer n, n) weights of nodes for the pixels between them; at either end it goes on straight."""
+    if n == 1:
+        return np.ones((finer, 1))
+    places = pixels_between(n, finer)
+    before = np.minimum(places.astype(int), n - 2)
+    t = places - before
+    weights = np.zeros((len(places), n + 2))
+    for j, each in enumerate((-t + 2 * t**2 - t**3, 2 - 5 * t**2 + 3 * t**3, t + 4 * t**2 - 3 * t**3, t**3 - t**2)):
+        weights[np.arange(len(t)), before + j] += each / 2
+    weights[:, 1] += 2 * weights[:, 0]
+    weights[:, 2] -= weights[:, 0]
+    weights[:, -2] += 2 * weights[:, -1]
+    weights[:, -3] -= weights[:, -1]
+    return weights[:, 1:-1]
 
 
 def smooth_field(field: Field) -> Field:
     """A field of evenly spaced cells, interpolated between their middles; as it is where values are unknown."""
     if not np.isfinite(field.value).all():
         return field
-    up, across = (interpolation(n) for n in field.value.shape)
     sides = (field.x[0], field.y[:, 0])
     x, y = np.meshgrid(*(np.linspace(side[0], side[-1], FINER * (len(side) - 1) + 1) for side in sides))
-    return Field(x, y, up @ field.value @ across.T)
+    return Field(x, y, values_between(field.value))
 
 
 def given_field(value: Any, model: Any, layout: LatentLayout) -> Field:
