@@ -40,9 +40,9 @@ def enough_functions(
     if len(places.rows[0]) < _ROWS_PER_FUNCTION * _MORE**latent.dimension:
         return basis
     few = basis.bind(latent)
-    usual = min(left_out_error(few, each) for each in places.unrolled)
-    if usual > _ROLLED * left_out_error(few, places.flat):
+    if min(left_out_error(few, each) for each in places.looks) > _ROLLED * left_out_error(few, places.flat):
         return basis
+    usual = min(left_out_error(few, each) for each in places.unrolled)
     many = more.bind(latent)
     return more if min(left_out_error(many, each) for each in places.unrolled) < _BETTER * usual else basis
 
