@@ -8,7 +8,8 @@ from matplotlib.collections import EllipseCollection, PathCollection
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
-from prinfold import plot
+from prinfold import DensityRidge, plot
+from prinfold.density.ridges import support
 from prinfold.density.ridges.bands import RidgeBands
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot.bands import band_of
@@ -67,3 +68,16 @@ def test_what_cannot_be_drawn_is_refused():
         plot.ridge_bands(bands(5))
     with pytest.raises(InvalidDataError, match=r"a p-value for each of the 12 points, got shape \(3,\)"):
         plot.ridge_bands(bands(), p_value=np.ones(3))
+
+
+def test_branches_that_do_not_persist_are_grey_and_dotted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(support, "PERSISTENT", 0.6)  # in two columns hardly any branch has less than 0.2
+    rng = np.random.default_rng(0)
+    line = np.stack([rng.uniform(0, 4, 200), 1.0 + rng.normal(0, 0.03, 200)], axis=1)
+    X = np.concatenate([line, rng.uniform((0, 0), (4, 2), (100, 2))])
+    model = DensityRidge(bandwidth=0.1, min_support=0.0).fit(X)
+    weak = int(np.count_nonzero(~model.persistent_branches_))
+    assert 0 < weak < len(model.branch_support_)
+    drawn = plot.ridge(model, show_density=False).lines
+    assert sum(each.get_linestyle() == ":" for each in drawn) == weak
+    assert sum(each.get_linestyle() == "-" for each in drawn) == 2 * (len(model.branch_support_) - weak)

@@ -110,16 +110,18 @@ def nearest_on_simplices_reference(X: FloatArray, vertices: FloatArray, faces: I
 def foot_on_each(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Feet of m points on m simplices, one each: x (m, D), corners (m, q + 1, D).
 
-    Returns barycentric weights (m, q + 1), points (m, D) and squared distances (m,). A degenerate
-    simplex is the union of its facets (Carathéodory), so leaving its own flat out loses nothing.
+    Returns barycentric weights (m, q + 1), points (m, D) and squared distances (m,). A foot that is not inside lies on
+    a facet that the point sees: one with a negative coordinate of the corner across. A degenerate simplex is the union
+    of its facets (Carathéodory), so leaving its own flat out loses nothing.
     """
-    weights, inside = _flat_coordinates(x, corners)
+    weights, regular = _flat_coordinates(x, corners)
+    seen = (weights < 0) | ~regular[:, None]
     points = np.matmul(weights[:, None, :], corners)[:, 0]
-    squared = np.where(inside, squared_norms(x - points), np.inf)
-    outside = np.flatnonzero(~inside)
-    if len(outside) == 0:
-        return weights, points, squared
+    squared = np.where(seen.any(axis=1), np.inf, squared_norms(x - points))
     for dropped in range(corners.shape[1]):
+        outside = np.flatnonzero(seen[:, dropped])
+        if len(outside) == 0:
+            continue
         kept = [j for j in range(corners.shape[1]) if j != dropped]
         facet_weights, facet_points, facet_squared = foot_on_each(x[outside], corners[outside][:, kept])
         better = facet_squared < squared[outside]
@@ -159,7 +161,7 @@ def _within_reach(points: FloatArray) -> bool:
 
 
 def _flat_coordinates(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Barycentric coordinates of the projection on the simplex's flat, and whether it falls inside.
+    """Barycentric coordinates of the projection on the simplex's flat, and whether the simplex is not degenerate.
 
     Modified Gram–Schmidt on the edges E = QR from the first corner, then Rt = Qᵀ(x − v₀): squaring the
     condition number through EᵀE would lose thin triangles.
@@ -184,7 +186,7 @@ def _flat_coordinates(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, B
     for i in range(q - 1, -1, -1):
         t[:, i] = (y[:, i] - np.einsum("mj,mj->m", R[:, i, i + 1 :], t[:, i + 1 :])) / R[:, i, i]
     weights = np.concatenate([1.0 - t.sum(axis=1, keepdims=True), t], axis=1)
-    return weights, np.asarray(regular & (weights >= 0).all(axis=1))
+    return weights, regular
 
 
 def _feet_in_blocks(rows: FloatArray, corners: FloatArray, face: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:

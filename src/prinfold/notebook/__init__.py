@@ -50,4 +50,5 @@ def _lines(model: Any) -> list[tuple[str, str]]:
     if support is not None:
         kept = f"{len(support)} of {model.n_branches_found_}, support {support.min():.2f} to {support.max():.2f}"
         found.append(("branches kept", kept))
+        found.append(("of them persistent", str(int(model.persistent_branches_.sum()))))
     return found + [(each.name, each.became) for each in settings_of(model) if each.became]

@@ -29,8 +29,9 @@ def ridge(
 ) -> Axes:
     """Draw the branches of a ridge in two columns, its ends and junctions, on the density that it is the ridge of.
 
-    Every branch has a colour of its own where rows are not coloured, and is the wider the surer it is. Open circles
-    are ends, filled ones junctions. On a sphere the axes are longitude and latitude.
+    Every branch has a colour of its own where rows are not coloured, and is the wider the surer it is; those that other
+    rows would hardly show are grey and dotted. Open circles are ends, filled ones junctions. On a sphere the axes are
+    longitude and latitude.
 
     Parameters
     ----------
@@ -68,6 +69,9 @@ def ridge(
                 style.scale_bar(on, scale, value_name)
     colored = labels is not None or values is not None
     for number, line in zip(found.branch, found.lines, strict=True):
+        if not found.persists[number]:
+            on.plot(*line.T, color=style.SOFT, lw=0.8, ls=":", zorder=3)
+            continue
         color = style.INK if colored else style.color(number)
         # A white edge, so that no colour is lost on the shading.
         width = 2.4 * float(found.support[number])

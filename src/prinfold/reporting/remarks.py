@@ -66,7 +66,8 @@ def _branches(study: Study) -> Iterator[str]:
     gone = study.fitted.model.n_branches_found_ - len(support)
     yield (
         f"{_count(len(support), 'branch is', 'branches are')} kept, with a support of {support.min():.2f} to "
-        f"{support.max():.2f} (1 is sure). {_count(max(gone, 0), 'more was', 'more were')} left out: rows drawn anew "
+        f"{support.max():.2f} (1 is sure); {int(study.fitted.model.persistent_branches_.sum())} of them, with 0.2 or "
+        f"more, other rows would show too. {_count(max(gone, 0), 'more was', 'more were')} left out: rows drawn anew "
         "seldom show them (min_support=0 keeps all)."
     )
 

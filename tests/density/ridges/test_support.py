@@ -8,7 +8,8 @@ import pytest
 import prinfold
 from prinfold import DensityRidge, datasets
 from prinfold.density.ridges.graph_nodes import RidgeNodes
-from prinfold.density.ridges.support import drop_weak, path_support
+from prinfold.density.ridges.support import drop_weak, path_support, persistent
+from prinfold.exceptions import DegenerateWarning
 
 
 def noise_beside_a_line(n: int = 200) -> np.ndarray:
@@ -91,3 +92,17 @@ def test_a_curve_in_a_chart_has_no_branches():
     X = datasets.make_swiss_roll(200, noise=0.2, rng=0).X
     with pytest.raises(AttributeError, match="branch_support_ is for curves"):
         _ = DensityRidge(2, bandwidth=2.0).fit(X).branch_support_
+
+
+def test_branches_of_a_curve_persist_and_those_of_noise_in_many_columns_do_not():
+    data = datasets.make_spiral(300, noise=0.04, rng=0)
+    spiral = DensityRidge().fit(data.X)
+    assert spiral.persistent_branches_.all()
+    assert spiral.locate(data.X).persists.all()
+    X = np.random.default_rng(0).standard_normal((300, 8))
+    with pytest.warns(DegenerateWarning, match=r"and 0 of them in 20 % or more \(persistent_branches_\)"):
+        noise = DensityRidge().fit(X)
+    assert len(noise.branch_support_) > 10
+    assert not noise.persistent_branches_.any()
+    assert not noise.locate(X).persists.any()
+    np.testing.assert_array_equal(persistent(np.array([np.nan, 0.2, 0.19])), [True, True, False])

@@ -82,8 +82,8 @@ def test_neither_the_order_of_rows_nor_where_they_stand_decides() -> None:
 
 def test_rows_are_unrolled_once_for_both_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = sheet(300, 0.05, 0)
-    asked, unroll = [], placements.unrolled_placements
-    monkeypatch.setattr(placements, "unrolled_placements", lambda *given: asked.append(given) or unroll(*given))
+    asked, link = [], placements.link_rows
+    monkeypatch.setattr(placements, "link_rows", lambda *given: asked.append(given) or link(*given))
     GTM().fit(X)
     assert len(asked) == 1
     keep = Unroller()
@@ -106,7 +106,7 @@ def test_a_roll_whose_graphs_have_short_cuts_is_laid_out_by_others() -> None:
         best = min(some, key=lambda each: left_out_error(GaussianBasis((8, 8)).bind(places.latent), each))
         return max(abs(spearmanr(z, true).statistic) for z in best.latent.T)
 
-    usual = placements.unrolled_placements(places.latent, *places.rows)
+    usual = [each.places(places.latent) for each in placements.link_rows(2, *places.rows)]
     assert rank_correlation(usual) < 0.9
     assert rank_correlation(places.unrolled) > 0.98
 
@@ -114,4 +114,4 @@ def test_a_roll_whose_graphs_have_short_cuts_is_laid_out_by_others() -> None:
 def test_graphs_against_short_cuts_are_for_few_rows_of_rolls_alone() -> None:
     roll = make_swiss_roll(700, noise=0.3, random_state=0)[0]
     for X in (cap(300, 0.1, 0), datasets.make_pipe_flow(300, rng=0).X, roll):
-        assert len(placements.Placements(grid(20, 20), as_rows(X), 600).unrolled) == 2
+        assert len(placements.Placements(grid(20, 20), as_rows(X), 600).looks) == 2

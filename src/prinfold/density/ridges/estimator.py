@@ -32,6 +32,7 @@ from prinfold.density.ridges.mean_shift import (
 )
 from prinfold.density.ridges.normals import NORMALS
 from prinfold.density.ridges.significance import ridge_pieces
+from prinfold.density.ridges.support import PERSISTENT, persistent
 from prinfold.density.ridges.verbs import RidgeVerbs
 from prinfold.density.row_spaces import SPACES, RowSpace
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, Message, percent, warn_caller
@@ -156,6 +157,8 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     branch_support_ : ndarray of shape (B,)
         How sure each branch is, from 0 to 1: the share of samples drawn from densities up to twice as wide whose ridge
         runs there too, as a mean over the branch. NaN where rows cannot be drawn anew.
+    persistent_branches_ : ndarray of shape (B,)
+        Whether a branch persists: it has a support of 0.2 or more, so that other rows and wider kernels would show it.
     n_branches_found_ : int
         Branches before those with little support were left out.
     space_ : Flat or Globe
@@ -449,7 +452,8 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         support = self._model.made.support if self.flow_.dimension == 1 else np.zeros(0)
         if len(support) and np.isfinite(support).all():
             found = f"its branches ({len(support)}) are found again in {percent(support.mean())} of other samples"
-            words = f"{words}: {found}, on average"
+            kept = f"{int(persistent(support).sum())} of them in {percent(PERSISTENT)} or more"
+            words = f"{words}: {found}, on average, and {kept} (persistent_branches_)"
         words += "."
         fewer = "reduce the columns first, for instance by PCA(3)"
         return [(Message(words, fewer, *self._other_methods()), DegenerateWarning)]

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from prinfold._typing import FloatArray, IntArray
+from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.density.ridges.graph_branches import SHORTEST_BRANCH, Path, degrees, find_branches
 from prinfold.density.ridges.graph_nodes import STEP, RidgeNodes, make_nodes
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
@@ -46,6 +46,15 @@ class GraphLocation(NamedTuple):
     branch: IntArray
     arc_length: FloatArray
     distance: FloatArray
+
+
+class RidgeLocation(NamedTuple):
+    """The same for a density ridge, and whether the branch of each row ``persists`` (n,): others would show it too."""
+
+    branch: IntArray
+    arc_length: FloatArray
+    distance: FloatArray
+    persists: BoolArray
 
 
 @storable

@@ -15,7 +15,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from prinfold._typing import FloatArray
+from prinfold._typing import BoolArray, FloatArray
 from prinfold.density.densities import resampled
 from prinfold.density.ridges.bands import FromDensity, ResampledRows, coarse_flow, observed_rows
 from prinfold.density.ridges.graph import RidgeGraph, make_branches
@@ -26,6 +26,11 @@ from prinfold.exceptions import InvalidDataError
 
 WIDTH_FACTORS = np.linspace(1.0, 2.0, 10)
 """Bandwidths of the densities that samples are drawn from, in units of the ridge's."""
+
+PERSISTENT = 0.2
+"""Support from which on a branch counts as one that persists. Of 300 rows of wound and closed curves in two or three
+columns all branches have twice as much, and of a closed curve in six columns most have it; of the 169 branches that the
+default finds in glass, diabetes and oil flow 3 have."""
 
 _LEAST_COSINE = 0.5
 """Cosine of the widest angle between a branch and the ridge that counts as the same."""
@@ -66,6 +71,11 @@ def supported_graph(flow: Flow, ridge: FlowResult, shortest: float, min_support:
     support = np.array([path_support(nodes, each.path, share) for each in branches])
     graph = RidgeGraph.joined(nodes, branches, flow.density.log_density, flow.sphere)
     return SupportedGraph(graph, support, len(paths), _piece_lengths(nodes, paths))
+
+
+def persistent(support: FloatArray) -> BoolArray:
+    """(B,) whether branches with such ``support`` persist; yes where nobody knows."""
+    return np.asarray(np.isnan(support) | (support >= PERSISTENT - 1e-12))
 
 
 def _piece_lengths(nodes: RidgeNodes, paths: list[Path]) -> FloatArray:

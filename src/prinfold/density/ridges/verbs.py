@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prinfold._typing import FloatArray, RandomState
+from prinfold._typing import BoolArray, FloatArray, RandomState
 from prinfold.base.trajectories import TrajectoryVerbs
 from prinfold.density.densities import resampled
 from prinfold.density.ridges import export
 from prinfold.density.ridges.bands import RidgeBands, ridge_bands
 from prinfold.density.ridges.chart import RidgeChart
-from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
+from prinfold.density.ridges.graph import RidgeGraph, RidgeLocation
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.density.ridges.significance import RidgeSignificance, ridge_significance
+from prinfold.density.ridges.support import persistent
 from prinfold.density.row_spaces import RowSpace
 from prinfold.exceptions import Advice, Message, NotAvailableError
 from prinfold.latent.branch_graph import BranchGraph
@@ -38,7 +39,7 @@ class RidgeVerbs(TrajectoryVerbs):
     _model: Any
     _table: Any
 
-    def locate(self, X: Any) -> GraphLocation:
+    def locate(self, X: Any) -> RidgeLocation:
         """Branch of the ridge that each row is nearest to, how far along it and how far off; for curves only.
 
         Parameters
@@ -47,12 +48,14 @@ class RidgeVerbs(TrajectoryVerbs):
 
         Returns
         -------
-        GraphLocation
-            ``branch`` (n,), ``arc_length`` (n,) from the beginning of that branch, and ``distance`` (n,). In two
-            columns, and on a sphere, the distance is positive to the left of the branch and negative to the right.
+        RidgeLocation
+            ``branch`` (n,), ``arc_length`` (n,) from the beginning of that branch, ``distance`` (n,), and ``persists``
+            (n,), whether that branch is one of :attr:`persistent_branches_`. In two columns, and on a sphere, the
+            distance is positive to the left of the branch and negative to the right.
         """
         table = self._table(X)
-        return self._graph("locate").locate(self.space_.enter(table))
+        found = self._graph("locate").locate(self.space_.enter(table))
+        return RidgeLocation(*found, self.persistent_branches_[found.branch])
 
     def to_geojson(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """The branches as a GeoJSON collection of lines, written to a file where a path is given.
@@ -147,6 +150,11 @@ class RidgeVerbs(TrajectoryVerbs):
         """(B,) how sure each branch of a curve is, from 0 to 1."""
         self._graph("branch_support_")
         return np.asarray(self._model.made.support)
+
+    @property
+    def persistent_branches_(self) -> BoolArray:
+        """(B,) whether a branch of a curve has a support of 0.2 or more; true where support is not known."""
+        return persistent(self.branch_support_)
 
     @property
     def n_branches_found_(self) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
+from prinfold.base.starting_points import EmbeddedRows
 from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.gtm.starts.placements import Unroller, is_open_rectangle, left_out_error
 from prinfold.latent import LatentSpace
@@ -28,6 +29,9 @@ _MOST_ERROR_SHARE = 0.75
 """Share of the squared error with the usual functions that more of them leave, at most. On swiss rolls and S-sheets of
 300 rows in little noise it is 0.3 to 0.75, on other shapes 0.7 to 1.5."""
 
+_MOST_LOOK_ERROR_SHARE = 0.95
+"""The same share by a look at the places, below which they are found more exactly."""
+
 
 def enough_functions(
     unroll: Unroller, most_rows: int, basis: GaussianBasis, latent: LatentSpace, rows: Rows
@@ -40,11 +44,17 @@ def enough_functions(
     if len(places.rows[0]) < _ROWS_PER_FUNCTION * _FUNCTIONS_PER_AXIS**latent.dimension:
         return basis
     few = basis.bind(latent)
-    usual = min(left_out_error(few, each) for each in places.unrolled)
-    if usual > _MOST_UNROLLED_ERROR_SHARE * left_out_error(few, places.flat):
+    if min(left_out_error(few, each) for each in places.looks) > _MOST_UNROLLED_ERROR_SHARE * left_out_error(
+        few, places.flat
+    ):
         return basis
     many = more.bind(latent)
-    return more if min(left_out_error(many, each) for each in places.unrolled) < _MOST_ERROR_SHARE * usual else basis
+
+    def left(several: list[EmbeddedRows]) -> float:
+        """Share of the squared error with the usual functions that more of them leave."""
+        return min(left_out_error(many, each) for each in several) / min(left_out_error(few, each) for each in several)
+
+    return more if left(places.looks) < _MOST_LOOK_ERROR_SHARE and left(places.unrolled) < _MOST_ERROR_SHARE else basis
 
 
 def _with_more(basis: GaussianBasis, latent: LatentSpace) -> GaussianBasis | None:

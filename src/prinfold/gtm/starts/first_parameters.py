@@ -30,7 +30,7 @@ from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.starts.basis_sizes import enough_functions
 from prinfold.gtm.starts.loop_placements import cycle_placements
-from prinfold.gtm.starts.placements import Unroller
+from prinfold.gtm.starts.placements import Placements, Unroller
 from prinfold.gtm.starts.trials import Trial, finish_trials, first_half
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.loops import StopReason, run_fixed_point
@@ -218,7 +218,7 @@ def ranked_starts(model: GTMModel, rows: Rows, unroll: Unroller | None = None) -
     if look is None or look.share >= _MOST_LOOK_ERROR_SHARE:
         return [_as_first(model, plane)]
     closed = has_angles(latent)
-    unique, weight = distinct_rows(rows, np.random.default_rng(0), _CYCLE_ROWS if closed else _TRIAL_ROWS)
+    unique, weight = distinct_rows(rows, np.random.default_rng(0), _CYCLE_ROWS) if closed else look.places.rows
     some = as_rows(unique, None, weight, width=latent.n_nodes)
     half = first_half(plain, some, plane)
     if look.share >= _ROLLED_ERROR_SHARE and np.isfinite(half.objective) and not half.troubled:
@@ -248,13 +248,19 @@ def _kept(trial: Trial, plane: Parameters, rows: Rows) -> Parameters:
 
 
 class Unrolled(NamedTuple):
-    """A start by distances along the data, and the share of the error of the plane's places that its own leave.
+    """Rows laid out by distances along the data, and the share of the error of the plane's places that theirs leave.
 
     Spaces with angles have no such places, and always a trial: there the share is 0.
     """
 
-    parameters: Parameters
+    model: GTMModel
+    places: Placements
     share: float
+
+    @property
+    def parameters(self) -> Parameters:
+        """The start from these places."""
+        return _best_of([regression_start(self.model, placed) for placed in self.places.unrolled])
 
 
 def _unroll(model: GTMModel, rows: Rows, most: int, unroll: Unroller | None = None) -> Unrolled | None:
@@ -266,10 +272,10 @@ def _unroll(model: GTMModel, rows: Rows, most: int, unroll: Unroller | None = No
     places = (unroll or Unroller())(latent, rows, most)
     if latent.dimension >= rows.n_columns or len(places.rows[0]) <= latent.n_embedded + 2:
         return None
-    unrolled = min((regression_start(model, placed) for placed in places.unrolled), key=lambda fit: fit.error)
     if has_angles(latent):
-        return Unrolled(unrolled.parameters, 0.0)
-    return Unrolled(unrolled.parameters, unrolled.error / max(regression_start(model, places.flat).error, _TINY))
+        return Unrolled(model, places, 0.0)
+    error = min(regression_start(model, placed).error for placed in places.looks)
+    return Unrolled(model, places, error / max(regression_start(model, places.flat).error, _TINY))
 
 
 def _unroll_more(model: GTMModel, rows: Rows, look: Unrolled) -> list[Unrolled]:

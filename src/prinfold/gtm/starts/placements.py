@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import EmbeddedRows, distinct_rows, fit_to_domain, principal_coordinates
 from prinfold.basis_maps.bases import BoundBasis, GaussianBasis
-from prinfold.gtm.starts.unrolling import ALONG_PLANES, OTHERS, unrolled_placements
+from prinfold.gtm.starts.unrolling import ALONG_PLANES, OTHERS, Graphs, LinkedRows, link_rows
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows
 
@@ -21,8 +22,15 @@ _USUAL = GaussianBasis((5, 5))
 _FEWEST_ROWS, _MOST_ROWS = 100, 600
 """Rows from which, and up to which, more graphs are tried. Of more rows the usual ones mostly lie flat."""
 
+_CUT_SHORT_ERROR_SHARE = 1.1
+"""Share of the error of the graph with more neighbours that the one with fewer leaves, by few landmarks, below which
+links may cut from arm to arm. Above it fewer neighbours were better in none of 54 tables."""
+
 _MOST_UNROLLED_ERROR_SHARE = 0.8
 """Share of the squared error of places in the principal plane that unrolled ones leave, to be worth more graphs."""
+
+_FIRST_LANDMARKS = 40
+"""Landmarks of a look at some hundred rows of a sheet: a comparison with the plane needs no more."""
 
 _RIDGE = 1e-6
 """Regularisation per row: only enough to be well posed."""
@@ -49,16 +57,40 @@ class Placements:
         cuts short. Where it is the other way round few rows are tried with neighbours along their local planes, and if
         that pays with others.
         """
-        found = unrolled_placements(self.latent, *self.rows)
-        few = len(self.rows[0]) >= _FEWEST_ROWS and self.table.n_rows <= _MOST_ROWS
-        if not few or not is_open_rectangle(self.latent) or self.table.n_columns <= self.latent.dimension:
+        found = [each.places(self.latent) for each in self._linked]
+        if not self._few_of_a_sheet or self.table.n_rows > _MOST_ROWS:
             return found
-        fewer, more = (self._error(each) for each in found)
+        fewer, more = map(self._error, found)
         if fewer < more:
-            found += unrolled_placements(self.latent, *self.rows, ALONG_PLANES)
+            found += self._by_graphs(ALONG_PLANES)
             if min(map(self._error, found)) < _MOST_UNROLLED_ERROR_SHARE * self._error(self.flat):
-                found += unrolled_placements(self.latent, *self.rows, OTHERS)
+                found += self._by_graphs(OTHERS)
         return found
+
+    @cached_property
+    def looks(self) -> list[EmbeddedRows]:
+        """Places that are good enough to tell whether rows are rolled up at all.
+
+        Of some hundred rows of a sheet those by ways from a few landmarks, unless links may cut short.
+        """
+        if not self._few_of_a_sheet:
+            return self.unrolled
+        found = [each.places(self.latent, _FIRST_LANDMARKS) for each in self._linked]
+        fewer, more = map(self._error, found)
+        cut_short = self.table.n_rows <= _MOST_ROWS and fewer < _CUT_SHORT_ERROR_SHARE * more
+        return self.unrolled if cut_short else found
+
+    @cached_property
+    def _few_of_a_sheet(self) -> bool:
+        sheet = is_open_rectangle(self.latent) and self.table.n_columns > self.latent.dimension
+        return sheet and _FEWEST_ROWS <= len(self.rows[0]) <= _MOST_ROWS
+
+    @cached_property
+    def _linked(self) -> list[LinkedRows]:
+        return link_rows(self.latent.dimension, *self.rows)
+
+    def _by_graphs(self, several: Sequence[Graphs]) -> list[EmbeddedRows]:
+        return [each.places(self.latent) for each in link_rows(self.latent.dimension, *self.rows, several)]
 
     def _error(self, placed: EmbeddedRows) -> float:
         """Mean squared error of rows left out, with as many functions as 300 rows of a sheet have."""

@@ -66,25 +66,36 @@ OTHERS = Graphs((4, 5, 6), 0), Graphs((4, 5, 6), along=True)
 it is changes from table to table."""
 
 
-def unrolled_placements(
-    latent: LatentSpace, X: FloatArray, weight: FloatArray, several: Sequence[Graphs] = ()
-) -> list[EmbeddedRows]:
-    """Latent coordinates of different rows X (n, D), one set for each graph, fewest neighbours first.
+class LinkedRows(NamedTuple):
+    """Different rows (n, D) with their weights (n,), the same in ``few_columns``, and lengths of links between them."""
+
+    rows: FloatArray
+    weight: FloatArray
+    few_columns: FloatArray
+    links: csr_matrix
+
+    def places(self, latent: LatentSpace, n_marks: int | None = None) -> EmbeddedRows:
+        """Latent coordinates by the ways along the links, from so many landmarks; the usual number unless given."""
+        usual = _LANDMARKS_ON_CURVES if latent.dimension == 1 else _LANDMARKS
+        marks = evenly_by_radius(self.few_columns, self.weight, n_marks or usual)
+        ways = shortest_path(self.links, method="D", indices=marks)
+        found = fit_to_domain(latent, scaled_distances(ways, marks, latent.n_embedded))
+        return EmbeddedRows(found, self.rows, self.weight)
+
+
+def link_rows(dimension: int, X: FloatArray, weight: FloatArray, several: Sequence[Graphs] = ()) -> list[LinkedRows]:
+    """Different rows X (n, D) with links to their neighbours, once for each graph, fewest neighbours first.
 
     Without graphs by the usual ones of the dimension.
     """
     given = in_few_columns(X)
-    marks = evenly_by_radius(given, weight, _LANDMARKS_ON_CURVES if latent.dimension == 1 else _LANDMARKS)
     found = []
-    for graphs in several or (Graphs(_NEIGHBORS.get(latent.dimension, _NEIGHBORS_BEYOND)),):
-        Y = on_local_planes(given, latent.dimension, graphs.rounds)
+    for graphs in several or (Graphs(_NEIGHBORS.get(dimension, _NEIGHBORS_BEYOND)),):
+        Y = on_local_planes(given, dimension, graphs.rounds)
         sizes = sorted({min(k, len(Y) - 1) for k in graphs.neighbors})
-        near, far = neighbors_along(Y, sizes[-1], latent.dimension) if graphs.along else neighbors(Y, sizes[-1])
+        near, far = neighbors_along(Y, sizes[-1], dimension) if graphs.along else neighbors(Y, sizes[-1])
         tree = shortest_tree(Y, near, far)
-        for k in sizes:
-            ways = shortest_path(_link_rows(near[:, :k], far[:, :k], tree), method="D", indices=marks)
-            places = fit_to_domain(latent, scaled_distances(ways, marks, latent.n_embedded))
-            found.append(EmbeddedRows(places, X, weight))
+        found += [LinkedRows(X, weight, given, _link_lengths(near[:, :k], far[:, :k], tree)) for k in sizes]
     return found
 
 
@@ -165,7 +176,7 @@ def neighbors_along(X: FloatArray, k: int, dimension: int) -> tuple[IntArray, Fl
 
 def shortest_tree(X: FloatArray, near: IntArray, far: FloatArray) -> csr_matrix:
     """Links that join all rows, as short as the graph of neighbours allows; its islands by the shortest links."""
-    graph = _link_rows(near, far)
+    graph = _link_lengths(near, far)
     tree = csr_matrix(minimum_spanning_tree(graph))
     n_islands, island = connected_components(graph, directed=False)
     if n_islands == 1:
@@ -191,7 +202,7 @@ def _nearest_pair(square: FloatArray, first: IntArray, a: int, b: int) -> tuple[
     return int(first[a]) + i, int(first[b]) + j
 
 
-def _link_rows(near: IntArray, far: FloatArray, tree: csr_matrix | None = None) -> csr_matrix:
+def _link_lengths(near: IntArray, far: FloatArray, tree: csr_matrix | None = None) -> csr_matrix:
     """Lengths of the links between each row and its neighbours and of those of a tree, both ways alike."""
     n, k = near.shape
     length = np.maximum(far.ravel(), np.finfo(float).tiny)  # rows may come to lie in one place, and nil is no link

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prinfold._typing import FloatArray
+from prinfold._typing import BoolArray, FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot.data.surfaces import Field
 from prinfold.plot.inputs import FittedSurface
@@ -21,7 +21,8 @@ _DEPTH = 8.0
 class RidgeLines(NamedTuple):
     """``lines`` (m, 2) each, of the branches with numbers ``branch``, ``ends`` (e, 2) and ``junctions`` (j, 2).
 
-    ``support`` (B,) says how sure each branch is; 1 where that is unknown.
+    ``support`` (B,) says how sure each branch is, 1 where that is unknown, and ``persists`` (B,) whether it is one that
+    other rows would show too.
     """
 
     lines: tuple[FloatArray, ...]
@@ -29,6 +30,7 @@ class RidgeLines(NamedTuple):
     ends: FloatArray
     junctions: FloatArray
     support: FloatArray
+    persists: BoolArray
 
 
 def refuse_other_ridges(fitted: FittedSurface) -> None:
@@ -54,8 +56,9 @@ def ridge_lines(fitted: FittedSurface) -> RidgeLines:
             numbers.append(b)
     places = fitted.back(model.space_.leave(graph.places)) if len(graph.places) else np.empty((0, 2))
     support = np.nan_to_num(getattr(model, "branch_support_", np.ones(graph.latent.n_branches)), nan=1.0)
+    persists = getattr(model, "persistent_branches_", np.ones(graph.latent.n_branches, dtype=bool))
     ends, junctions = places[graph.degrees == 1], places[graph.degrees > 2]
-    return RidgeLines(tuple(lines), tuple(numbers), ends, junctions, support)
+    return RidgeLines(tuple(lines), tuple(numbers), ends, junctions, support, persists)
 
 
 def _unwrap(line: FloatArray, space: Any) -> list[FloatArray]:
