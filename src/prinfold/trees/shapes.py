@@ -31,8 +31,9 @@ _FINE_STEPS, _FINE_TOL = 50, 1e-6
 class BridgeRule(NamedTuple):
     """Which edges close a loop.
 
-    Most length in ``bandwidths``; least way between its ends along the tree, in units of it (``detour``); and rows by
-    length on it, as a ``share`` of what is usual.
+    Most length in ``bandwidths``, or in usual edges where these are longer, as ends of a tree shrink by some of them;
+    least way between its ends along the tree, in units of it (``detour``); and rows by length on it, as a ``share`` of
+    what is usual.
     """
 
     bandwidths: float
@@ -180,8 +181,9 @@ def _graph(problem: TreeProblem, state: TreeState, shortest: float, rule: Bridge
     free = [end for end, count in degrees(shape.paths).items() if count == 1]
     apart = np.sqrt(squared_distances(state.centers, state.centers))
     ways = sorted((apart[a, b], a, int(b)) for a in free for b in used if a != b)
+    unit = max(problem.bandwidth, float(np.median(apart[edges[:, 0], edges[:, 1]])))
     for length, a, b in ways:
-        if length > rule.bandwidths * problem.bandwidth:
+        if length > rule.bandwidths * unit:
             break
         if np.bincount(edges.ravel(), minlength=len(state.centers))[a] > 1:
             continue  # a bridge leads there already
