@@ -78,8 +78,10 @@ def test_more_ends_are_taken_only_beyond_a_standard_error(gain: float, spread: f
     assert simplest_of([fewer, more], np.ones(100)) == chosen
 
 
-def test_of_as_many_ends_the_likeliest_is_taken() -> None:
-    trees = [ScoredTree(3, np.full(10, level)) for level in (0.0, 0.2, 0.1)]
+def test_of_as_many_ends_the_first_stays_and_of_others_the_likeliest_is_taken() -> None:
+    levels = (0.0, 0.2, 0.1)
+    assert simplest_of([ScoredTree(3, np.full(10, level)) for level in levels], np.ones(10)) == 0
+    trees = [ScoredTree(ends, np.full(10, level)) for ends, level in zip((3, 4, 4), levels, strict=True)]
     assert simplest_of(trees, np.ones(10)) == 1
 
 

@@ -59,12 +59,17 @@ def held_out_log_density(data: RowsOfTree, graph: RidgeGraph, n_components: int,
 
 
 def simplest_of(trees: list[ScoredTree], weight: FloatArray) -> int:
-    """Which tree to take: of those within a standard error of the best, the best of those with fewest ends."""
+    """Which tree to take: of those within a standard error of the best, the best of those with fewest ends.
+
+    The first tree stays where the one to take has as many ends: what it has more is noise in its components.
+    """
     totals = np.array([float(weight @ tree.log_density) for tree in trees])
     best = trees[int(totals.argmax())].log_density
     gaps = [best - tree.log_density for tree in trees]
     good = [i for i, gap in enumerate(gaps) if weight @ gap <= _standard_error(gap, weight)]
     fewest = min(trees[i].ends for i in good)
+    if fewest == trees[0].ends:
+        return 0
     return max((i for i in good if trees[i].ends == fewest), key=lambda i: totals[i])
 
 
