@@ -84,3 +84,12 @@ def test_equal_rows_are_a_point() -> None:
     with pytest.warns(DegenerateWarning, match="All rows are equal"):
         model = PrincipalTree().fit(np.ones((10, 3)))
     np.testing.assert_allclose(model.project(np.zeros((2, 3))), 1.0)
+
+
+def test_a_ring_with_little_noise_is_told_though_its_cut_is_many_bandwidths_wide() -> None:
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0.0, 2.0 * np.pi, 500)
+    ring = np.zeros((500, 10))
+    ring[:, 0], ring[:, 1] = np.cos(angle), np.sin(angle)
+    with pytest.warns(StructureWarning, match="closed loop"):
+        PrincipalTree(min_support=0.0).fit(ring + rng.normal(0.0, 0.05, ring.shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -14,7 +14,7 @@ from prinfold.base.file_requirements import TRAINING, require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.roots import ROOT
 from prinfold.base.trajectories import TrajectoryVerbs
-from prinfold.base.unique_rows import Unique, centered_rows
+from prinfold.base.unique_rows import Centered, Unique, centered_rows
 from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
 from prinfold.exceptions import (
     DegenerateWarning,
@@ -31,6 +31,7 @@ from prinfold.latent.arc_length_curves import BranchCurves
 from prinfold.latent.branch_graph import BranchGraph
 from prinfold.loops import Listeners, Outcome, run_fixed_point
 from prinfold.trees.diagnosis import FittedTree, doubt
+from prinfold.trees.held_out import RowsOfTree, ScoredTree, held_out_log_density, simplest_of
 from prinfold.trees.noise import FirstTree, RowsInFrame, first_tree, keep_all, keep_components
 from prinfold.trees.shapes import (
     NO_FORKS,
@@ -57,6 +58,20 @@ from prinfold.validation.settings import (
     real,
 )
 from prinfold.validation.tables import check_weight, forget
+
+_MORE_COMPONENTS = 2
+"""Components beyond those that stand out of the noise in which trees are tried."""
+
+_FEWEST_TO_HOLD_OUT, _MOST_TO_HOLD_OUT = 50, 1000
+"""Rows from which on and up to which they are: few cannot be held out, and branches of many stand out."""
+
+
+class GrownTree(NamedTuple):
+    """A tree and what it was grown from: rows in their components, the problem, and its last state."""
+
+    inside: RowsInFrame
+    problem: TreeProblem
+    state: TreeState
 
 
 @fill_parameter_docs
@@ -86,7 +101,8 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         Share of trees of rows drawn anew, with replacement, in which a short branch that ends freely must be found
         again to be kept; see :meth:`support`. Short is less than 2 bandwidths: longer ones are not grown by noise.
         The shape that half of these trees have is taken where it has ends that the first fit lacks. It costs five fits
-        where no branch is short and the trees agree, else up to 40. 0 draws nothing, and keeps all.
+        where no branch is short and the trees agree, else up to 40. Trees in one and two components more are tried
+        first (of 50 to 1000 rows), and the likelihood of rows held out says which to take. 0 does nothing of this.
     trim : float, default=None
         Distance from every centre, in units of the data, beyond which a row is background and pulls at none. None has
         every row count.
@@ -231,12 +247,14 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         """
         check_parameters(self, self._constraints)
         forget(self)
-        table, unique, offset, rows = centered_rows(self, X, sample_weight)
-        inside, problem, state = self._grow(table, unique, offset, rows)
+        centered = centered_rows(self, X, sample_weight)
+        grown = self._grow(centered)
         if self.min_support > 0 and self.topology not in NO_FORKS:
-            self._drop_weak_branches(unique, inside.span, problem, state)
-            self._take_common_tree(unique, inside.span, problem)
-        astray = self._place_root(table)
+            grown = self._choose_components(centered, grown)
+            self._drop_weak_branches(centered.unique, grown)
+            self._take_common_tree(centered.unique, grown)
+        inside, problem, state = grown
+        astray = self._place_root(centered.table)
         doubted = self._shape_warnings(inside, problem, state)
         self.doubt_ = " ".join(in_sentences(words) for words, _ in doubted)
         for words, category in [*self._stopping_warnings(), *astray, *doubted]:
@@ -325,23 +343,23 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         rows = self._span.from_coordinates(self._span.inside(np.asarray(table, dtype=np.float64)))
         again: Self = clone(self).set_params(**held)
         again.set_callbacks()  # a checkpoint and a log are of the first fit alone
-        again._grow(*centered_rows(again, rows, weight))  # what speaks against it, half of a fit, is not asked
+        again._grow(centered_rows(again, rows, weight))  # what speaks against it, half of a fit, is not asked
         return again
 
     def _noise_across(self, found: Projection, table: FloatArray) -> float:
         return self.noise_
 
-    def _grow(
-        self, table: FloatArray, unique: Unique, offset: FloatArray, rows: FloatArray
-    ) -> tuple[RowsInFrame, TreeProblem, TreeState]:
+    def _grow(self, centered: Centered, n_components: int | None = None) -> GrownTree:
         """Train, and set the fitted attributes of what comes of it."""
+        weight, offset, rows = centered.unique.weight, centered.offset, centered.rows
         # Background has no flat spectrum that components could stand out of.
-        inside = keep_components(rows, unique.weight, offset) if self.trim is None else keep_all(rows, offset)
-        first = self._first_tree(inside, unique.weight, len(offset))
-        problem = self._problem(inside, unique.weight, first)
+        kept = self.trim is None
+        inside = keep_components(rows, weight, offset, n_components) if kept else keep_all(rows, offset)
+        first = self._first_tree(inside, weight, len(offset))
+        problem = self._problem(inside, weight, first)
         attributes = partial(self._attributes, inside, first, problem)
-        outcome = self._train_with_callbacks(table, attributes, partial(_train, problem, first.centers))
-        return inside, problem, outcome.state
+        outcome = self._train_with_callbacks(centered.table, attributes, partial(_train, problem, first.centers))
+        return GrownTree(inside, problem, outcome.state)
 
     def _first_tree(self, inside: RowsInFrame, weight: FloatArray, n_columns: int) -> FirstTree:
         if len(inside.rows) == 1:
@@ -373,15 +391,39 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
             "n_features_in_": graph.points.shape[1],
         }
 
-    def _drop_weak_branches(self, rows: Unique, span: ColumnSpan, problem: TreeProblem, state: TreeState) -> None:
+    def _choose_components(self, centered: Centered, grown: GrownTree) -> GrownTree:
+        """Take the tree in a component or two more where rows held out are likelier about it."""
+        q, (n, D), unique = len(self.components_), centered.rows.shape, centered.unique
+        if q == D or not _FEWEST_TO_HOLD_OUT <= n <= _MOST_TO_HOLD_OUT or self.graph_.latent.lengths.sum() == 0:
+            return grown
+        tried = [(self, grown)]
+        for count in range(q + 1, min(q + _MORE_COMPONENTS, D) + 1):
+            other = clone(self).set_params(bandwidth=self.bandwidth_, root=None, verbose=0)
+            other.set_callbacks()  # as for trees of rows drawn anew
+            tried.append((other, other._grow(centered, count)))
+        data = RowsOfTree(unique.rows, unique.weight, self.noise_)
+        scored = [
+            ScoredTree(
+                ends_and_forks(tree.graph_)[0],
+                held_out_log_density(data, tree.graph_, len(tree.components_), own.problem),
+            )
+            for tree, own in tried
+        ]
+        chosen, grown = tried[simplest_of(scored, unique.weight)]
+        self.graph_, self.noise_, self.components_ = chosen.graph_, chosen.noise_, chosen.components_
+        return grown
+
+    def _drop_weak_branches(self, rows: Unique, grown: GrownTree) -> None:
         """Leave out short branches that trees of rows drawn anew do not have."""
+        (_, _, span), problem, state = grown
         tips = weak_tips(self, rows.rows, rows.weight, self.min_support, as_generator(self.random_state))
         if len(tips):
             shape = find_shape(self.topology, problem, state, self.min_length)
             self.graph_ = _graph_of(without_ends(problem, shape, span.inside(tips)), span, problem)
 
-    def _take_common_tree(self, rows: Unique, span: ColumnSpan, problem: TreeProblem) -> None:
+    def _take_common_tree(self, rows: Unique, grown: GrownTree) -> None:
         """Take the shape that half of the trees of rows drawn anew have, where it has ends that this one lacks."""
+        span, problem = grown.inside.span, grown.problem
         common = common_tree(self, rows.rows, rows.weight, as_generator(self.random_state))
         if common is not None:
             graph = _graph_of(shape_of_graph(problem, common, span, self.min_length), span, problem)

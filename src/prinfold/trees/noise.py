@@ -11,7 +11,8 @@ that n rows leave in the directions that are found from them (``benchmarks/trees
 
 Centres are means of few rows. In many columns their own noise, which no row pulls back, is longer than the way from
 one to the next. So the tree is looked for in the principal components that stand out of the noise: those whose variance
-is above the edge s² (1 + √((D − k)/n))² of the spectrum of noise alone (Marchenko & Pastur; Kritchman & Nadler).
+is above the edge s² (1 + √((D − k)/n))² of the spectrum of noise alone (Marchenko & Pastur; Kritchman & Nadler). A
+branch of few rows can stay below that edge, so that trees in a component or two more are tried (``held_out``).
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ def keep_all(rows: FloatArray, offset: FloatArray) -> RowsInFrame:
     return RowsInFrame(rows, np.zeros(n), ColumnSpan(np.eye(D), offset))
 
 
-def keep_components(rows: FloatArray, weight: FloatArray, offset: FloatArray) -> RowsInFrame:
-    """Rows about their mean, ``offset``, in the principal components that stand out of the noise."""
+def keep_components(rows: FloatArray, weight: FloatArray, offset: FloatArray, count: int | None = None) -> RowsInFrame:
+    """Rows about their mean, ``offset``, in so many principal components, or in those that stand out of the noise."""
     D = rows.shape[1]
     values, frame = principal_components(rows, weight)
-    kept = count_components(values, float(weight.sum()), D)
+    kept = count_components(values, float(weight.sum()), D) if count is None else count
     if kept == D:
         return keep_all(rows, offset)
     inside = rows @ frame[:, :kept]

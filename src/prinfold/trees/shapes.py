@@ -31,8 +31,9 @@ _FINE_STEPS, _FINE_TOL = 50, 1e-6
 class BridgeRule(NamedTuple):
     """The rule by which edges close a loop.
 
-    Most length in ``bandwidths``; least way between its ends along the tree, in units of it (``detour``); and rows by
-    length on it, as a ``share`` of what is usual.
+    Most length in ``bandwidths``, or in usual edges where these are longer, as ends of a tree shrink by some of them;
+    least way between its ends along the tree, in units of it (``detour``); and rows by length on it, as a ``share`` of
+    what is usual.
     """
 
     bandwidths: float
@@ -76,7 +77,7 @@ def find_shape(topology: str, problem: TreeProblem, state: TreeState, shortest: 
         return TreeShape(state.centers, [[0]])
     skeleton = TOPOLOGIES[topology](problem, state, shortest)
     found = _simplify(skeleton, state.assigned.mass, problem.bandwidth, shortest)
-    return _halve_lone_edges(_drop_repeats(_refine(problem, found), problem.bandwidth))
+    return _halve_lone_edges(_drop_repeats(refine(problem, found), problem.bandwidth))
 
 
 def branches_with_loop(problem: TreeProblem, state: TreeState, shortest: float) -> int:
@@ -103,15 +104,23 @@ def without_ends(problem: TreeProblem, shape: TreeShape, tips: FloatArray) -> Tr
     ]
     mass = problem.begin(shape.centers).assigned.mass
     found = _simplify(Skeleton(shape.centers, edges_of(kept)), mass, problem.bandwidth, 0.0)
-    return _halve_lone_edges(_drop_repeats(_refine(problem, found), problem.bandwidth))
+    return _halve_lone_edges(_drop_repeats(refine(problem, found), problem.bandwidth))
 
 
 def shape_of_graph(problem: TreeProblem, graph: RidgeGraph, span: ColumnSpan, shortest: float) -> TreeShape:
-    """The branches of another tree, as even steps of centres along them, moved to the middle of the rows."""
+    """The branches of another tree, moved to the middle of the rows."""
+    moved = refine(problem, centers_along(graph, span, problem.bandwidth))
+    mass = problem.begin(moved.centers).assigned.mass
+    kept = _simplify(Skeleton(moved.centers, edges_of(moved.paths)), mass, problem.bandwidth, shortest)
+    return _halve_lone_edges(_drop_repeats(refine(problem, kept), problem.bandwidth))
+
+
+def centers_along(graph: RidgeGraph, span: ColumnSpan, bandwidth: float) -> TreeShape:
+    """Even steps of centres along the branches of a tree, in the coordinates of a span."""
     centers, found = list(span.inside(graph.places)), list[Path]()
     low, high = graph.latent.domain.low, graph.latent.domain.high
     for b, (start, end) in enumerate(graph.ends.tolist()):
-        steps = max(_FEWEST_STEPS, int(np.ceil((high[b] - low[b]) / (_CENTER_STEP * problem.bandwidth))))
+        steps = max(_FEWEST_STEPS, int(np.ceil((high[b] - low[b]) / (_CENTER_STEP * bandwidth))))
         ways = np.linspace(low[b], high[b], steps + 1)[:, None]
         inner = span.inside(graph.point(ways))
         first = len(centers)
@@ -121,10 +130,7 @@ def shape_of_graph(problem: TreeProblem, graph: RidgeGraph, span: ColumnSpan, sh
             continue
         centers.extend(inner[1:-1])
         found.append([start, *range(first, len(centers)), end])
-    moved = _refine(problem, TreeShape(np.asarray(centers), found))
-    mass = problem.begin(moved.centers).assigned.mass
-    kept = _simplify(Skeleton(moved.centers, edges_of(moved.paths)), mass, problem.bandwidth, shortest)
-    return _halve_lone_edges(_drop_repeats(_refine(problem, kept), problem.bandwidth))
+    return TreeShape(np.asarray(centers), found)
 
 
 def edges_of(found: list[Path]) -> IntArray:
@@ -159,7 +165,7 @@ def _ring(problem: TreeProblem, state: TreeState, shortest: float) -> Skeleton:
 def _chain(problem: TreeProblem, state: TreeState, shortest: float, *, closed: bool) -> Skeleton:
     """As many centres along the longest way through the tree, one after another, moved to the middle of the rows."""
     shape = _simplify(Skeleton(state.centers, state.edges), state.assigned.mass, problem.bandwidth, shortest)
-    way = _spread_evenly(shape.centers[longest_way(shape)], len(state.centers))
+    way = spread_evenly(shape.centers[longest_way(shape)], len(state.centers))
     first = np.arange(len(way))
     edges = np.stack([first, np.mod(first + 1, len(way))], axis=1)
     edges = edges if closed and len(way) > 2 else edges[:-1]
@@ -175,8 +181,9 @@ def _graph(problem: TreeProblem, state: TreeState, shortest: float, rule: Bridge
     free = [end for end, count in degrees(shape.paths).items() if count == 1]
     apart = np.sqrt(squared_distances(state.centers, state.centers))
     ways = sorted((apart[a, b], a, int(b)) for a in free for b in used if a != b)
+    unit = max(problem.bandwidth, float(np.median(apart[edges[:, 0], edges[:, 1]])))
     for length, a, b in ways:
-        if length > rule.bandwidths * problem.bandwidth:
+        if length > rule.bandwidths * unit:
             break
         if np.bincount(edges.ravel(), minlength=len(state.centers))[a] > 1:
             continue  # a bridge leads there already
@@ -217,7 +224,7 @@ def _simplify(skeleton: Skeleton, mass: FloatArray, bandwidth: float, shortest: 
     return TreeShape(centers, simplify(paths(links, used), net, shortest, shortest))
 
 
-def _refine(problem: TreeProblem, shape: TreeShape) -> TreeShape:
+def refine(problem: TreeProblem, shape: TreeShape) -> TreeShape:
     """The centres that are used, moved along edges that stay."""
     used = np.unique(np.concatenate([np.asarray(path) for path in shape.paths]))
     number = {int(node): i for i, node in enumerate(used)}
@@ -300,7 +307,7 @@ def _rows_by_length(problem: TreeProblem, centers: FloatArray, edges: IntArray) 
     return np.asarray(weight / np.maximum(np.linalg.norm(step, axis=1), np.finfo(float).tiny))
 
 
-def _spread_evenly(way: FloatArray, count: int) -> FloatArray:
+def spread_evenly(way: FloatArray, count: int) -> FloatArray:
     """(count, q) points even steps apart along a polyline."""
     place = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(way, axis=0), axis=1))])
     wanted = np.linspace(0.0, place[-1], count)
