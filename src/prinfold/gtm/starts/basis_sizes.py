@@ -44,9 +44,8 @@ def enough_functions(
     if len(places.rows[0]) < _ROWS_PER_FUNCTION * _FUNCTIONS_PER_AXIS**latent.dimension:
         return basis
     few = basis.bind(latent)
-    if min(left_out_error(few, each) for each in places.looks) > _MOST_UNROLLED_ERROR_SHARE * left_out_error(
-        few, places.flat
-    ):
+    looked = min(left_out_error(few, each) for each in places.looks)
+    if looked > _MOST_UNROLLED_ERROR_SHARE * left_out_error(few, places.flat):
         return basis
     many = more.bind(latent)
 
