@@ -20,6 +20,11 @@ def multiply(A, B, out):
 
 
 @njit
+def product(A, B, out):
+    products.product(A, B, out)
+
+
+@njit
 def turn(table, chosen, into):
     products.turn(table, chosen, into)
 
@@ -40,6 +45,18 @@ def test_a_product_is_that_of_numpy(dtype, turned, n, m, k, seed):
     exact = A.astype(np.float64) @ B.astype(np.float64)
     size = np.abs(A).astype(np.float64) @ np.abs(B).astype(np.float64)
     assert (np.abs(out - exact) <= (m + 1) * np.finfo(dtype).eps * size).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("n", [7, 2500])
+def test_large_products_are_those_of_small_ones(dtype, turned, n, rng):
+    A = rng.normal(size=(40, n)).astype(dtype).T if turned else rng.normal(size=(n, 40)).astype(dtype)
+    B = rng.normal(size=(40, 48)).astype(dtype)
+    out, small = np.full((n, 48), np.nan, dtype), np.empty((n, 48), dtype)
+    product(A, B, out)
+    multiply(A, B, small)
+    assert_allclose(out, small, atol=500 * np.finfo(dtype).eps)
 
 
 def test_what_is_no_number_stays_in_its_row_and_column():
@@ -65,7 +82,8 @@ def test_columns_that_lie_apart_are_refused():
 
 
 def test_rows_are_turned_and_followed_by_zeros(rng):
-    table, chosen, into = rng.normal(size=(9, 5)), np.array([3, 0, 8]), np.full((5, 8), np.nan)
+    table, chosen, into = rng.normal(size=(9, 5)), np.array([3, 0, 8]), np.full((8, 8), np.nan)
     turn(table, chosen, into)
-    assert_allclose(into[:, :3], table[chosen].T)
+    assert_allclose(into[:5, :3], table[chosen].T)
     assert_array_equal(into[:, 3:], 0.0)
+    assert_array_equal(into[5:], 0.0)

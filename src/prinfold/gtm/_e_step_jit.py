@@ -17,7 +17,7 @@ from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.numerics._compiled import centered, compiled, exp32, exp64, longest
-from prinfold.numerics._small_products_jit import multiply, turn, up_to_lanes
+from prinfold.numerics._small_products_jit import multiply, product, turn, up_to_lanes
 
 
 def _weigh(row: FloatArray) -> float:
@@ -100,16 +100,16 @@ def _weigh_near(
     total: FloatArray,
     log_sum: FloatArray,
 ) -> FloatArray:
-    """Weights of rows (n, C) for some of the components (K, C), their sums, and the logs of those.
+    """Weights of rows (n, C …) for some of the components (K, C), their sums, and the logs of those.
 
     Returned are the weights (n, k …), the k columns of which are followed by more, up to whole lanes. ``turned`` and
-    ``weight`` are flat rooms for C and for n times as many.
+    ``weight`` are flat rooms for as many as a row has columns and for n times as many.
     """
     (n, C), k = rows.shape, len(nodes)
     wide = up_to_lanes(k, loading.itemsize)
     local, weights = turned[: C * wide].reshape(C, wide), weight[: n * wide].reshape(n, wide)
     turn(loading, nodes, local)
-    multiply(rows, local, weights)
+    product(rows, local, weights)
     for i in range(n):
         row = weights[i, :k]
         found, level = _weigh(row), 0.0
@@ -153,16 +153,16 @@ def _sweep_group(
 ) -> None:
     """Add one group, as :func:`sweep` does; ``share`` may be empty, for rows that all count once.
 
-    The C columns of the rows (n, C …) are followed by more, up to whole lanes.
+    The C columns of the rows (n, C …) are followed by zeros, up to whole lanes.
     """
     total, C, k = room[2], loading.shape[1], len(nodes)
-    weight = weigh_near(rows[:, :C], nodes, loading, sound, room[0], room[1], total, log_sum)
+    weight = weigh_near(rows, nodes, loading, sound, room[0], room[1], total, log_sum)
     for i in range(len(rows)):
         factor = (share[i] if len(share) else 1.0) / total[i]
         for c in range(C):
             rows[i, c] *= factor
-    local = room[3][: k * rows.shape[1]].reshape(k, rows.shape[1])
-    multiply(weight[:, :k].T, rows, local)
+    local = room[3][: weight.shape[1] * rows.shape[1]].reshape(weight.shape[1], rows.shape[1])
+    product(weight.T, rows, local)
     for j in range(k):
         into, found = moment[nodes[j]], local[j]
         for c in range(len(into)):
@@ -177,7 +177,12 @@ def _rooms(n_most: int, k_most: int, loading: FloatArray) -> tuple[FloatArray, F
     """Rooms for groups of up to so many rows and components: see :func:`_sweep_group`."""
     C, kind = loading.shape[1], loading.dtype
     wide, columns = up_to_lanes(k_most, loading.itemsize), up_to_lanes(C, loading.itemsize)
-    return np.empty(C * wide, kind), np.empty(n_most * wide, kind), np.empty(n_most), np.empty(k_most * columns, kind)
+    return (
+        np.empty(columns * wide, kind),
+        np.empty(n_most * wide, kind),
+        np.empty(n_most),
+        np.empty(wide * columns, kind),
+    )
 
 
 rooms = register_jitable(_rooms)
@@ -207,7 +212,7 @@ def sweep(
     """
     C, n_most = loaded.shape[1], longest(cuts)
     room = rooms(n_most, longest(near_cuts), loading)
-    block = np.empty((n_most, up_to_lanes(C, loaded.itemsize)), loaded.dtype)
+    block = np.zeros((n_most, up_to_lanes(C, loaded.itemsize)), loaded.dtype)
     for g in range(len(cuts) - 1):
         rows, nodes = block[: cuts[g + 1] - cuts[g]], near[near_cuts[g] : near_cuts[g + 1]]
         for i in range(len(rows)):
@@ -238,7 +243,7 @@ def sweep_table(
     """
     n_most, wide = longest(cuts), up_to_lanes(loading.shape[1], table.itemsize)
     room = rooms(n_most, longest(near_cuts), loading)
-    loaded, log_sum = np.empty((n_most, wide), table.dtype), np.empty(n_most)
+    loaded, log_sum = np.zeros((n_most, wide), table.dtype), np.empty(n_most)
     square, found = 0.0, 0.0
     for g in range(len(cuts) - 1):
         rows, some = loaded[: cuts[g + 1] - cuts[g]], share[cuts[g] : cuts[g + 1]]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
 from numba import types
@@ -24,6 +25,10 @@ from prinfold._typing import FloatArray, IntArray
 
 _BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
 """Numbers side by side: what a register of this processor holds, or two of them."""
+
+_LARGE = 2**21
+"""Multiplications from which BLAS is asked. A dense pass of products of 290 × 52 by 52 × 900 took 43 ms by BLAS and 65
+without on 16 threads of a Xeon; on one of an EPYC BLAS took a tenth longer."""
 
 
 instruction: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic
@@ -182,14 +187,24 @@ def _multiply(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
                 six_by_one(A, B, out, min(i, n - 6), j)
 
 
+def _product(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
+    """The same by BLAS where it is large: the lock hardly matters there, and its blocks follow the caches."""
+    if len(out) * len(B) * out.shape[1] < _LARGE:
+        multiply(A, B, out)
+    else:
+        np.dot(A, B, out)
+
+
 def _turn(table: FloatArray, chosen: IntArray, into: FloatArray) -> None:
-    """Rows of a table as the first columns of ``into`` (C, k …), and zeros in those after them."""
+    """Rows (C) of a table as the first columns of ``into`` (C …, k …), and zeros in all others and below."""
+    C, k = table.shape[1], len(chosen)
     for c in range(into.shape[0]):
-        for j in range(len(chosen), into.shape[1]):
+        for j in range(k if c < C else 0, into.shape[1]):
             into[c, j] = 0.0
-    for j in range(len(chosen)):
-        for c in range(into.shape[0]):
+    for j in range(k):
+        for c in range(C):
             into[c, j] = table[chosen[j], c]
 
 
-up_to_lanes, multiply, turn = register_jitable(_up_to_lanes), register_jitable(_multiply), register_jitable(_turn)
+up_to_lanes, multiply = register_jitable(_up_to_lanes), register_jitable(_multiply)
+product, turn = register_jitable(_product), register_jitable(_turn)
