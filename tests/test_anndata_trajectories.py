@@ -188,5 +188,5 @@ def test_a_dendrogram_has_a_lane_for_each_leaf(adata: Any) -> None:
 
 def test_embeddings_are_never_rescaled() -> None:
     unlike = np.random.default_rng(0).normal(size=(50, 5)) * [100.0, 1, 1, 1, 1]
-    assert choose_scaling(None, unlike, list("abcde"))[0] == "standardize"
-    assert choose_scaling(None, unlike, list("abcde"), embedding=True)[0] == "raw"
+    assert choose_scaling(None, unlike, list("abcde"))[0].name == "standardize"
+    assert choose_scaling(None, unlike, list("abcde"), embedding=True)[0].name == "raw"

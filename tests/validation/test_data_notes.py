@@ -37,7 +37,7 @@ def test_the_command_line_scales_where_python_warns():
     for factor in (1.0, 5.0, 30.0, 1000.0):
         rows = X * [factor, 1.0]
         said = spreads_note(rows, ["a", "b"]) is not None
-        assert (choose_scaling(None, rows, ["a", "b"])[0] == "standardize") == said
+        assert (choose_scaling(None, rows, ["a", "b"])[0].name == "standardize") == said
 
 
 @pytest.mark.parametrize("model", [GTM(1, nodes=10, basis=4, max_iter=3, tol=0), PrincipalCurve(max_iter=2, tol=0)])
@@ -108,11 +108,11 @@ def test_counts_are_in_one_unit_and_whole_numbers_of_other_kinds_are_not():
     measured = np.round(rng.normal(1000.0, 10.0, (300, 20)) * np.geomspace(1.0, 100.0, 20))
     yes_or_no = np.column_stack([rng.integers(0, 2, (300, 19)), rng.integers(0, 900, 300)]).astype(float)
     for rows, words in [(poisson, "raw"), (grouped, "raw"), (scores, "standardize"), (measured, "standardize")]:
-        assert choose_scaling(None, rows, names)[0] == words
+        assert choose_scaling(None, rows, names)[0].name == words
         assert (spreads_note(rows, names) is None) == (words == "raw")
-    assert choose_scaling(None, yes_or_no, names)[0] == "standardize"
-    assert choose_scaling(None, poisson - 1.0, names)[0] == "standardize"
-    assert choose_scaling(None, poisson[:, -3:] / [1, 10, 100], names[-3:])[0] == "standardize"
+    assert choose_scaling(None, yes_or_no, names)[0].name == "standardize"
+    assert choose_scaling(None, poisson - 1.0, names)[0].name == "standardize"
+    assert choose_scaling(None, poisson[:, -3:] / [1, 10, 100], names[-3:])[0].name == "standardize"
 
 
 QUICK = {

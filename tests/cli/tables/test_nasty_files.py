@@ -232,7 +232,7 @@ def test_units_below_the_names_tell_of_one_scale(units: str, scaling: str, tmp_p
     (tmp_path / "a.csv").write_text(f"x,y\n{units}\n1,200\n2,700\n3,100\n")
     table = read_table(tmp_path / "a.csv")
     matrix, spoken = np.stack([*table.columns.values()], axis=1), table.with_units(["x", "y"])
-    assert choose_scaling(None, matrix, ["x", "y"], spoken=spoken)[0] == scaling
+    assert choose_scaling(None, matrix, ["x", "y"], spoken=spoken)[0].name == scaling
 
 
 def test_a_word_in_the_first_row_is_no_unit_where_numbers_stand_beside_it(tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ def test_an_embedding_of_cells_has_its_own_scale(tmp_path: Path) -> None:
     cells.write_h5ad(tmp_path / "cells.h5ad")
     table = read_table(tmp_path / "cells.h5ad", Reading(array="X_pca"))
     assert table.embedding
-    assert choose_scaling(None, cells.obsm["X_pca"], list(table.measured), embedding=True)[0] == "raw"
+    assert choose_scaling(None, cells.obsm["X_pca"], list(table.measured), embedding=True)[0].name == "raw"
 
 
 def test_a_sheet_of_a_workbook(tmp_path: Path) -> None:
