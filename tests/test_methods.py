@@ -83,7 +83,8 @@ def missing_files(method: Method) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_method_has_all_files_of_its_own(name: str) -> None:
-    assert missing_files(METHODS[name]) == []
+    missing = missing_files(METHODS[name])
+    assert not missing, "\n".join(missing)  # pytest would shorten a list
 
 
 CHANGED = {
@@ -121,7 +122,8 @@ def test_contributing_names_every_file_that_changes_with_a_new_method() -> None:
 
 @pytest.mark.parametrize("name", [each.name for each in manifolds()])
 def test_every_manifold_is_where_a_new_one_would_be(name: str) -> None:
-    assert missing_words(METHODS[name]) == []
+    missing = missing_words(METHODS[name])
+    assert not missing, "\n".join(missing)
 
 
 def test_a_new_method_is_told_all_that_it_lacks(ribbon: Method) -> None:
