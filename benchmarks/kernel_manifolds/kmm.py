@@ -23,7 +23,7 @@ from prinfold import datasets
 from prinfold.kernel_manifolds import kmm_training
 from prinfold.kernel_manifolds.latent_descent import LatentDescent
 from prinfold.kernel_manifolds.surface import KernelMap
-from prinfold.loops import DESCENTS, Discrepancy, Highest, Listeners
+from prinfold.loops import DESCENTS, Discrepancy, Listeners, StoppingRule
 from prinfold.numerics.radial_kernels import Gaussian
 
 SETTING = kmm_training.KMMSetting(Gaussian(), 5.0, "mean")
@@ -131,7 +131,7 @@ def path(make: Callable[[int], Any], Q: int, seed: int, share: float) -> tuple[n
     rule = kmm_training.map_noise_rule(maps, start.Z)
     descent = DESCENTS["lbfgs"]
     outcome = kmm_training.train_maps(
-        maps, start.Z, descent=descent, rule=Highest(), max_iter=STEPS, tol=0.0, listeners=Listeners((listen,))
+        maps, start.Z, descent=descent, rule=StoppingRule(), max_iter=STEPS, tol=0.0, listeners=Listeners((listen,))
     )
     return np.array(found), outcome.history, rule
 

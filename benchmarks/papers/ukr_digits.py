@@ -17,7 +17,7 @@ from prinfold.exceptions import DegenerateWarning
 from prinfold.kernel_manifolds.latent_descent import RegressionProblem, train_latent_points
 from prinfold.kernel_manifolds.objective import DataTarget, GramTarget, KernelRegression
 from prinfold.kernel_manifolds.starts import choose_start
-from prinfold.loops import DESCENTS, Highest
+from prinfold.loops import DESCENTS, StoppingRule
 from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, PROFILES, Gaussian, Profile
 from prinfold.rows.rows import blas_on_one_thread
 
@@ -128,7 +128,7 @@ def cost(problem: RegressionProblem, start: np.ndarray) -> Cost:
     with blas_on_one_thread():
         clock = time.process_time()
         outcome = train_latent_points(
-            problem, start, descent=DESCENTS["rprop"], rule=Highest(), max_iter=N_STEPS, tol=0
+            problem, start, descent=DESCENTS["rprop"], rule=StoppingRule(), max_iter=N_STEPS, tol=0
         )
         seconds = time.process_time() - clock
     X = outcome.state.state.x

@@ -15,7 +15,7 @@ from prinfold.files import _decode, _encode, _Source
 from prinfold.kernel_manifolds import kmm_table as residuals
 from prinfold.kernel_manifolds import kmm_training
 from prinfold.kernel_manifolds.latent_descent import AveragedPoints, LatentDescent, RegressionProblem
-from prinfold.loops import DESCENTS, Discrepancy, Highest
+from prinfold.loops import DESCENTS, Discrepancy, StoppingRule
 from prinfold.numerics.radial_kernels import PROFILES, Gaussian
 
 NONE = kmm_training.ValidationRows(np.empty((0, 5)), np.empty(0))
@@ -278,9 +278,9 @@ def test_annealing_ends_at_the_bandwidth_itself_and_lower_than_it_began():
     Y = data.X - data.X.mean(axis=0)
     start = kmm_training.choose_start(Y, np.ones(120), 1, setting(), NONE, starts=("pca",), sizes=(10,))
     descent = DESCENTS["lbfgs"]
-    Z = kmm_training.anneal(start.maps, start.Z, 4.0, descent, Highest())
+    Z = kmm_training.anneal(start.maps, start.Z, 4.0, descent, StoppingRule())
     assert start.maps.problem.error(start.maps.averaged.latent(Z)) < start.residuals.residuals[0]
-    assert_allclose(kmm_training.anneal(start.maps, start.Z, 1.0, descent, Highest()), start.Z)
+    assert_allclose(kmm_training.anneal(start.maps, start.Z, 1.0, descent, StoppingRule()), start.Z)
 
 
 def test_annealing_ends_where_the_rule_finds_enough():
@@ -311,7 +311,7 @@ def test_lost_points_of_a_compact_kernel_come_back():
     made = maps(Y, weight, 0.05, profile=PROFILES["quartic"])
     Z = 0.2 * np.random.default_rng(0).standard_normal((30, 2))
     Z[0] += 9.0
-    outcome = kmm_training.train_maps(made, Z, descent=DESCENTS["lbfgs"], rule=Highest(), max_iter=3, tol=0.0)
+    outcome = kmm_training.train_maps(made, Z, descent=DESCENTS["lbfgs"], rule=StoppingRule(), max_iter=3, tol=0.0)
     assert outcome.history["fetched"][0] == 1
     assert outcome.history["fetched"][-1] == 0
 

@@ -13,7 +13,7 @@ from prinfold.kernel_manifolds import latent_descent, ukr_training
 from prinfold.kernel_manifolds.noise_level import noise_level
 from prinfold.kernel_manifolds.objective import KernelRegression, make_target
 from prinfold.kernel_manifolds.starts import choose_start
-from prinfold.loops import DESCENTS, Discrepancy, Highest, Outcome, StopReason
+from prinfold.loops import DESCENTS, Discrepancy, Outcome, StoppingRule, StopReason
 from prinfold.numerics.radial_kernels import PROFILES
 
 LBFGS = DESCENTS["lbfgs"]
@@ -135,7 +135,7 @@ def test_no_latent_point_leaves_a_density_that_is_held(solver):
     X = ukr_training.contract_to_density(given, started(problem(half_circle().X)), 0.1)
     wall = ukr_training.make_barrier(given, 0.1, X)
     outcome = latent_descent.train_latent_points(
-        given, X, descent=DESCENTS[solver], rule=Highest(), max_iter=60, tol=1e-9, term=wall
+        given, X, descent=DESCENTS[solver], rule=StoppingRule(), max_iter=60, tol=1e-9, term=wall
     )
     density = (outcome.state.state.evaluation.mass + 1) / 120
     assert density.min() >= 0.1
@@ -149,7 +149,7 @@ def test_a_density_is_held_whatever_the_weights():
     X = ukr_training.contract_to_density(given, started(problem(half_circle().X)), 0.05)
     wall = ukr_training.make_barrier(given, 0.05, X)
     outcome = latent_descent.train_latent_points(
-        given, X, descent=LBFGS, rule=Highest(), max_iter=60, tol=1e-9, term=wall
+        given, X, descent=LBFGS, rule=StoppingRule(), max_iter=60, tol=1e-9, term=wall
     )
     assert ((outcome.state.state.evaluation.mass + weight) / weight.sum()).min() >= 0.05
 
@@ -167,7 +167,7 @@ def test_room_is_made_by_drawing_together_and_only_where_it_is_needed():
 
 def test_homotopy_keeps_every_threshold_and_the_error_falls_with_them():
     given = problem(half_circle(150).X)
-    X, path = ukr_training.homotopy(given, started(given), LBFGS, Highest(), max_iter=30)
+    X, path = ukr_training.homotopy(given, started(given), LBFGS, StoppingRule(), max_iter=30)
     assert_allclose(path.thresholds, ukr_training.HOMOTOPY_THRESHOLDS)
     # A threshold below the weight of a row itself holds nothing.
     held = path.thresholds > 2 / 150
@@ -249,6 +249,6 @@ def test_the_plateau_begins_where_the_error_is_within_a_hundredth_of_its_lowest(
 
 def test_a_homotopy_does_not_go_below_the_threshold_that_training_holds():
     given = problem(half_circle(60, 0.1, 0).X)
-    path = ukr_training.homotopy(given, started(given), LBFGS, Highest(), max_iter=5, least=0.15)[1]
+    path = ukr_training.homotopy(given, started(given), LBFGS, StoppingRule(), max_iter=5, least=0.15)[1]
     assert_allclose(path.thresholds, [0.5, 0.25, 0.15])
     assert (path.densities >= path.thresholds).all()

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prinfold.loops import Discrepancy, Done, Highest, Last, Plateau, Scheduled, StopReason, Validation, run_fixed_point
+from prinfold.loops import (
+    Discrepancy,
+    Done,
+    Last,
+    Plateau,
+    Scheduled,
+    StoppingRule,
+    StopReason,
+    Validation,
+    run_fixed_point,
+)
 
 
 def walk(errors, rule, *, validation=None, tol=1e-12):
@@ -54,7 +64,7 @@ def test_what_validation_keeps_is_the_lowest_of_what_it_saw(seen, patience):
     assert seen[outcome.state] == min(outcome.history["validation"])
 
 
-@pytest.mark.parametrize(("rule", "kept"), [(Highest(), 1), (Last(), 3)])
+@pytest.mark.parametrize(("rule", "kept"), [(StoppingRule(), 1), (Last(), 3)])
 def test_the_highest_or_the_last(rule, kept):
     assert walk([5.0, 1.0, 4.0, 3.0], rule).state == kept
 

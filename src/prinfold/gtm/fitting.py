@@ -37,7 +37,7 @@ from prinfold.gtm.trainers.blockwise import with_final_pass
 from prinfold.gtm.trainers.trainers import BATCH, Trainer
 from prinfold.gtm.warnings import TIE_NATS, MapOnRows, about_size, is_folded_or_many_peaked, node_folds, warn_all
 from prinfold.latent import LatentSpace
-from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
+from prinfold.loops import Last, Outcome, StoppingRule, StopReason, go_on, run_fixed_point
 from prinfold.rows.rows import FEWEST_BLOCK_ROWS, Rows, as_rows, cut_for
 from prinfold.rows.streams import Survey, stream_of
 from prinfold.validation.memory_limits import require_memory
@@ -338,7 +338,7 @@ def _em_loop(recipe: Recipe, job: TrainingJob, start: Parameters, *, interrupted
         lambda: training.begin(rows, start),
         _interrupt if interrupted else lambda state: training.step(rows, state, recipe.relaxation),
         training.measure,
-        rule=Highest() if training.monotone else Last(),
+        rule=StoppingRule() if training.monotone else Last(),
     )
     return run if recipe.trainer.whole else with_final_pass(run, partial(training.finish, rows), training.measure)
 

@@ -34,7 +34,7 @@ from prinfold.kernel_manifolds.objective import KernelRegression, make_target
 from prinfold.kernel_manifolds.start_scales import NeighborFloor
 from prinfold.kernel_manifolds.starts import candidate_label, embed_quietly, orient_axes, pad_axes, proposals
 from prinfold.kernel_manifolds.surface import KernelMap
-from prinfold.loops import Descent, Discrepancy, Highest, StoppingRule, StopReason, Validation
+from prinfold.loops import Descent, Discrepancy, StoppingRule, StopReason, Validation
 from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.radial_kernels import Gaussian, Profile
 from prinfold.rows.rows import as_rows, blas_on_one_thread
@@ -366,7 +366,7 @@ def map_plateau_rule(maps: KernelMaps, Z: FloatArray, descent: Descent) -> Stopp
     """Rule that takes as many steps as help rows held out of a trial to be reconstructed."""
     kept, held = latent_descent.split_for_trial(maps.problem.Y, maps.problem.weight)
     if len(held) == 0:
-        return Highest()
+        return StoppingRule()
     trial = train_maps(maps.restricted_to(kept, held), Z[kept], descent=descent, **latent_descent.TRIAL)
     return latent_descent.plateau_of(trial)
 
@@ -375,8 +375,10 @@ STOPS = {
     "noise": KMMStop(lambda maps, Z, descent: map_noise_rule(maps, Z), smooth=True),
     "plateau": KMMStop(map_plateau_rule),
     # Section 4.3; a minimum where no row could be held out.
-    "validation": KMMStop(lambda maps, Z, descent: Validation() if len(maps.held.rows) else Highest(), holds_out=True),
-    "minimum": KMMStop(lambda maps, Z, descent: Highest()),
+    "validation": KMMStop(
+        lambda maps, Z, descent: Validation() if len(maps.held.rows) else StoppingRule(), holds_out=True
+    ),
+    "minimum": KMMStop(lambda maps, Z, descent: StoppingRule()),
 }
 """Stopping rules by name."""
 

@@ -27,7 +27,6 @@ from prinfold.loops import (
     NO_LISTENERS,
     Descent,
     Discrepancy,
-    Highest,
     Listeners,
     Outcome,
     Plateau,
@@ -243,7 +242,7 @@ def plateau_rule(problem: RegressionProblem, X: FloatArray, descent: Descent) ->
     """
     kept, held = split_for_trial(problem.Y, problem.weight)
     if len(held) == 0:
-        return Highest()
+        return StoppingRule()
     part, offset = problem.restricted_to(kept), np.average(problem.Y[kept], axis=0, weights=problem.weight[kept])
     new, weight = problem.Y[held] - offset, problem.weight[held]
 
@@ -279,7 +278,7 @@ def plateau_of(trial: Outcome[Any]) -> Plateau:
 STOPS: dict[str, Callable[[RegressionProblem, FloatArray, Descent], StoppingRule]] = {
     "noise": lambda problem, X, descent: noise_rule(problem, X),
     "plateau": plateau_rule,
-    "minimum": lambda problem, X, descent: Highest(),
+    "minimum": lambda problem, X, descent: StoppingRule(),
 }
 """Stopping rules by name, from the latent points to begin with."""
 

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from prinfold.exceptions import WorkersLostError
-from prinfold.loops.stopping_rules import Highest, StoppingRule, StopReason
+from prinfold.loops.stopping_rules import StoppingRule, StopReason
 from prinfold.loops.training_log import LoopProgress, Stage, TrainingLog
 
 S = TypeVar("S")
@@ -82,7 +82,7 @@ def run_fixed_point(
     listeners: Listeners = NO_LISTENERS,
     rule: StoppingRule | None = None,
 ) -> Outcome[S]:
-    """Iterate ``step`` from ``begin()`` while ``measure(state)["objective"]`` still rises by ``tol``.
+    """Iterate ``step`` from ``begin()`` while ``measure(state)["objective"]`` changes by ``tol`` or more.
 
     ``rule`` says which state is kept, by default the best, and when there is enough. ``tol=0`` never stops early,
     whatever the rule, which then only keeps. A listener that returns True stops the loop. An interrupt from the
@@ -93,7 +93,7 @@ def run_fixed_point(
     state = best = begin()
     # One append records an iteration whole, so that an interrupt never leaves lists of unequal length.
     records = [_record(measure(state), clock)]
-    kept, reason, rule, failure = 0, StopReason.MAX_ITER, rule or Highest(), None
+    kept, reason, rule, failure = 0, StopReason.MAX_ITER, rule or StoppingRule(), None
     stage = None if listeners.log is None else listeners.log.open_stage(state, records[0])
     if stage is not None and stage.found is not None:
         state, best, kept, records, ended = stage.found

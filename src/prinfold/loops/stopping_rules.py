@@ -90,7 +90,7 @@ _SHORT_PHRASES = {
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """A rule for keeping a state and for stopping; this one keeps the highest objective, and never stops.
+    """A rule for keeping a state and for stopping; this one keeps the highest objective, and stops once it has settled.
 
     ``least`` iterations are taken before an objective that stands still has settled. ``level`` is the typical error at
     which the rule ends, 0 where it does not look at that.
@@ -118,10 +118,6 @@ class StoppingRule:
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
         """The rule's own reason to stop here, given all that was measured; None to go on."""
         return None
-
-
-Highest = StoppingRule
-"""Keep the state with the highest objective and never stop."""
 
 
 @dataclass(frozen=True)
