@@ -321,11 +321,18 @@ def _decode(value: Any, source: _Source, where: str) -> Any:
     return _DECODERS[tags[0]](value, source, where)
 
 
+def _unknown(name: str) -> UnknownModelError:
+    return UnknownModelError(
+        f"the file holds a {name!r}, which this version of prinfold does not know; if it is a class of your own, "
+        "import the module that defines it first"
+    )
+
+
 def _decode_object(value: dict[str, Any], source: _Source, where: str) -> Any:
     name = value["$object"]
     cls = _classes.get(name) or STEPS.get(name, lambda: None)()
     if cls is None or issubclass(cls, enum.Enum):
-        raise UnknownModelError(f"the file holds a {name!r}, which this version of prinfold does not know")
+        raise _unknown(name)
     where = name if where == "the model" else where
     settings = _decode(value["init"], source, where)
     if hasattr(cls, "__dataclass_fields__"):
@@ -371,7 +378,7 @@ def _set_fitted(made: Any, fitted: Mapping[str, Any]) -> Any:
 def _decode_recipe(value: dict[str, Any], source: _Source, where: str) -> Any:
     cls: Any = _classes.get(value["$recipe"])
     if not hasattr(cls, "_stored"):
-        raise UnknownModelError(f"the file holds a {value['$recipe']!r}, which this version of prinfold does not know")
+        raise _unknown(value["$recipe"])
     settings = _decode(value["init"], source, where)
     return _construct(where, lambda: cls(**settings))
 
@@ -423,7 +430,7 @@ def _decode_pipeline(value: dict[str, Any], source: _Source, where: str) -> Any:
 def _decode_enum(value: dict[str, Any], _: _Source, where: str) -> Any:
     cls = _classes.get(value["$enum"])
     if cls is None or not issubclass(cls, enum.Enum):
-        raise UnknownModelError(f"the file holds a {value['$enum']!r}, which this version of prinfold does not know")
+        raise _unknown(value["$enum"])
     return _construct(where, lambda: cls[value["member"]])
 
 
