@@ -25,7 +25,7 @@ from prinfold.gtm.fitting import GivenRows, choose_penalty, noise_attributes, pl
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import NOISE_PARAMETERS, NOISES, ColumnSpread, NoiseRecipe, needs_of
+from prinfold.gtm.noise.recipes import NOISE_PARAMETERS, NOISES, ColumnSpread, NoiseRecipe, make_noise, needs_of
 from prinfold.gtm.recipe import Recipe, TrainingJob, on_device, with_start_step
 from prinfold.gtm.starts.first_parameters import in_units
 from prinfold.gtm.starts.outliers import robust
@@ -435,7 +435,7 @@ class GTM(LatentGridModel):
         by_evidence, needs = self.prior_precision == "evidence", needs_of(noise)
         penalty = first_penalty(self.regularization) if by_evidence else choose_penalty(self)
         own: dict[str, Any] = {"attributes": gtm_attributes, "trainer": trainer}
-        recipe = plain_recipe(self, noise.make, penalty, places, **(own | parts))
+        recipe = plain_recipe(self, partial(make_noise, noise), penalty, places, **(own | parts))
         if (device := self._device()) is not None:
             recipe = on_device(recipe, device)
         if needs.directions is not None:

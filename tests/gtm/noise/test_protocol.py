@@ -211,6 +211,22 @@ def test_a_noise_of_eight_verbs_is_all_that_a_map_needs():
     assert len(GTMSequence(1, noise=Toy(), **settings | {"max_iter": 2}).fit(X).forecast(X, n_steps=2)) > 0
 
 
+def test_a_noise_that_lacks_verbs_is_refused_by_their_names():
+    class HalfNoise:
+        floor = 1e-6
+
+        def load(self, block, errors=None):
+            return block
+
+    class Half:
+        def make(self, surface, spread):
+            return HalfNoise()
+
+    lacks = "initial, restore, with_gaps, at_nodes, m_step"
+    with pytest.raises(InvalidParameterError, match=f"Half.make gave a HalfNoise without capabilities, {lacks}, but"):
+        GTM(1, nodes=6, basis=3, noise=Half(), max_iter=1, tol=0.0).fit(X)
+
+
 def test_what_a_noise_cannot_do_is_refused_in_its_words(monkeypatch):
     toy = GTM(1, nodes=6, basis=3, noise=Toy(), max_iter=2, tol=0.0).fit(X)
     with pytest.raises(InvalidParameterError, match="not known for toy noise"):

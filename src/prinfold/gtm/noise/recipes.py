@@ -22,7 +22,7 @@ from prinfold.gtm.noise.factor import FactorNoise
 from prinfold.gtm.noise.factor_loadings import AlignedLoading, SharedLoading
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.per_cell import CellNoise
-from prinfold.gtm.noise.protocol import AnyNoise, Directions
+from prinfold.gtm.noise.protocol import AnyNoise, Directions, Noise
 from prinfold.gtm.noise.student import MOST_DF, StudentCells
 from prinfold.gtm.noise.varying import SmoothNoise
 from prinfold.validation.object_verbs import check_verbs
@@ -85,6 +85,18 @@ class NoiseRecipe(Protocol):
 def needs_of(recipe: NoiseRecipe) -> NoiseNeeds:
     """Requirements of a noise; a recipe that a user wrote may leave them out."""
     return getattr(recipe, "needs", NoiseNeeds())
+
+
+def make_noise(recipe: NoiseRecipe, surface: BasisMap, spread: ColumnSpread) -> AnyNoise:
+    """The noise of a recipe; one that a user wrote is refused by the names of the verbs that it lacks."""
+    noise = recipe.make(surface, spread)
+    verbs = [name for name in vars(Noise) if not name.startswith("_")]
+    if missing := [name for name in verbs if not hasattr(noise, name)]:
+        raise InvalidParameterError(
+            f"{type(recipe).__name__}.make gave a {type(noise).__name__} without {', '.join(missing)}, but a noise has "
+            f"{', '.join(verbs)}; write what is missing"
+        )
+    return noise
 
 
 def check_recipe(recipe: Any, **constraints: Constraint) -> None:
