@@ -15,7 +15,7 @@ from prinfold.density.dense_kernel_sums import DenseSums
 from prinfold.density.kernel_moments import KernelMoments, moments_at_place
 from prinfold.density.kernel_sums import ACCURACY, Accuracy, BallSums, make_sums
 from prinfold.density.patches import PatchedSums, make_patched_sums
-from prinfold.density.strips import PlaceGroups, compress, group_places, reach_within
+from prinfold.density.strips import QueryCells, compress, make_query_cells, reach_within
 
 DIMENSIONS = [1, 2, 3, 5, 12]
 dimensions = pytest.mark.parametrize("D", DIMENSIONS)
@@ -349,15 +349,15 @@ def test_few_pairs_are_looked_at_in_vain(D):
 
 def test_groups_do_not_hang_on_what_else_is_there():
     Y = np.random.default_rng(0).normal(size=(50, 3)) * 4
-    groups = group_places(Y, np.arange(50), 1.0, 4.0, np.zeros(3))
-    assert isinstance(groups, PlaceGroups)
+    groups = make_query_cells(Y, np.arange(50), 1.0, 4.0, np.zeros(3))
+    assert isinstance(groups, QueryCells)
     assert_array_equal(np.sort(groups.rows), np.arange(50))
     for g in range(len(groups.half)):
         rows = groups.rows[groups.cuts[g] : groups.cuts[g + 1]]
         assert (np.abs(Y[rows] - groups.origin[g]) <= groups.half[g]).all()
     assert len(np.unique(groups.origin, axis=0)) == len(groups.origin)
     # Where cells cannot be numbered they are told apart all the same.
-    far = group_places(
+    far = make_query_cells(
         np.array([[0.0, 0, 0], [1e30, -1e30, 1e30], [0.2, 0.2, 0.2]]), np.arange(3), 1.0, 4.0, np.zeros(3)
     )
     assert sorted(np.diff(far.cuts)) == [1, 2]

@@ -24,8 +24,8 @@ class Unique(NamedTuple):
     unique_index: IntArray
     own: FloatArray
 
-    def places(self, chosen: IntArray) -> IntArray:
-        """(n,) place among the ``chosen`` of these that each row of the table has; −1 for rows that have none."""
+    def positions(self, chosen: IntArray) -> IntArray:
+        """(n,) position among the ``chosen`` of these that each row of the table has; −1 for rows that have none."""
         place = np.full(len(self.rows) + 1, -1)
         place[chosen] = np.arange(len(chosen))
         return np.asarray(place[self.unique_index])

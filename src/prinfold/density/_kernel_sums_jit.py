@@ -31,7 +31,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.numerics._compiled import compiled, exp64
 
 if TYPE_CHECKING:
-    from prinfold.density.strips import PlaceGroups, Strips
+    from prinfold.density.strips import QueryCells, Strips
 
 _CHUNK = 1024
 """Points copied at once: with three columns they fit into a core's nearest cache."""
@@ -438,7 +438,7 @@ add_ball, write_moments = register_jitable(_add_ball), register_jitable(_write_m
 @compiled
 def sum_balls(
     Y: FloatArray,
-    groups: PlaceGroups,
+    groups: QueryCells,
     plain: Strips,
     merged: Strips,
     axes: IntArray,
@@ -501,9 +501,7 @@ unscale = register_jitable(_unscale)
 
 
 @compiled
-def sum_scaled(
-    Y: FloatArray, groups: PlaceGroups, strips: Strips, axes: IntArray, unit: float, out: FloatArray
-) -> None:
+def sum_scaled(Y: FloatArray, groups: QueryCells, strips: Strips, axes: IntArray, unit: float, out: FloatArray) -> None:
     """Add to ``out`` (n, 2 + D + D²) the sums over kernels of many widths at places Y (n, D): see ``_unscale``.
 
     Points have a last column of τ. Column q of the places and points is axis ``axes[q]`` of what is added to.

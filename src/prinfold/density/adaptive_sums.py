@@ -21,7 +21,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.density.kernel_moments import clip_coordinates
-from prinfold.density.strips import Strips, group_places, make_strips, reach_within, reorder_axes, strip_axes
+from prinfold.density.strips import Strips, make_query_cells, make_strips, reach_within, reorder_axes, strip_axes
 from prinfold.rows.rows import shared_property
 
 _FAR_WIDTHS = 1e6
@@ -86,7 +86,7 @@ class ScaledSums:
 
         Y = reorder_axes(clip_coordinates(Z / octave.width), octave.axes)
         wild = np.abs(Y - octave.middle).max(axis=1, initial=0.0) > _FAR_WIDTHS
-        groups = group_places(Y, np.flatnonzero(~wild), 1.0, self._reach**2, octave.middle)
+        groups = make_query_cells(Y, np.flatnonzero(~wild), 1.0, self._reach**2, octave.middle)
         groups.for_each_part(lambda part: sum_scaled(Y, part, octave.strips, octave.axes, 1.0 / octave.width, sums))
         return np.asarray(wild)
 

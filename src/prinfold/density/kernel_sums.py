@@ -35,10 +35,10 @@ from prinfold.density.kernel_moments import KernelMoments, KernelSums, clip_coor
 from prinfold.density.patches import make_patched_sums
 from prinfold.density.strips import (
     MergedPoints,
-    PlaceGroups,
+    QueryCells,
     Strips,
     compress,
-    group_places,
+    make_query_cells,
     make_strips,
     reach_within,
     reorder_axes,
@@ -168,14 +168,14 @@ class BallSums:
         # What is nearest must not be rounded out of its own ball.
         square = square * (1.0 + 1e-9) + self.reach**2
         cuts, origin = np.arange(len(rows) + 1), self._points[nearest[~wild]]
-        groups = PlaceGroups(rows, cuts, origin, Y[rows], np.zeros(len(rows)), square)
+        groups = QueryCells(rows, cuts, origin, Y[rows], np.zeros(len(rows)), square)
         self._fill(Y, groups, *self._plain, out)
         return np.asarray(wild)
 
-    def _group(self, Y: FloatArray, rows: IntArray) -> PlaceGroups:
-        return group_places(Y, rows, _SIDE_BANDWIDTHS, self.reach**2, self._middle)
+    def _group(self, Y: FloatArray, rows: IntArray) -> QueryCells:
+        return make_query_cells(Y, rows, _SIDE_BANDWIDTHS, self.reach**2, self._middle)
 
-    def _fill(self, Y: FloatArray, groups: PlaceGroups, plain: Strips, merged: Strips, out: KernelMoments) -> None:
+    def _fill(self, Y: FloatArray, groups: QueryCells, plain: Strips, merged: Strips, out: KernelMoments) -> None:
         from prinfold.density._kernel_sums_jit import sum_balls
 
         groups.for_each_part(lambda part: sum_balls(Y, part, plain, merged, self._axes, *out))

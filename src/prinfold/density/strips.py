@@ -50,8 +50,8 @@ class MergedPoints(NamedTuple):
     """Moments of the points of dense cells: ``weight`` (k,), ``mean`` (k, D) and ``moment`` (k, D (D + 1)/2).
 
     The last is the upper triangle of the second moment about the mean, per weight. ``third`` is Σ w ‖δ‖³ over all
-    points that are stood for, δ being what they are off the mean: see the bounds of the module on Gaussian sums.
-    ``lone`` (m,) says which points stay on their own.
+    points that are stood for, δ being what they are off the mean: its bounds are in
+    :mod:`prinfold.density.kernel_sums`. ``lone`` (m,) says which points stay on their own.
     """
 
     weight: FloatArray
@@ -61,11 +61,12 @@ class MergedPoints(NamedTuple):
     lone: BoolArray
 
 
-class PlaceGroups(NamedTuple):
-    """Places in cells: ``rows`` (n,) is their order, and ``cuts`` (G + 1,) where each group begins.
+class QueryCells(NamedTuple):
+    """Places at which sums are wanted, in groups by cells.
 
-    All places of a group are within ``half`` (G,) of ``center`` (G, D) along every axis, and need what is within the
-    root of ``square`` (G,) of them. Sums are relative to ``origin`` (G, D).
+    ``rows`` (n,) is their order, and ``cuts`` (G + 1,) where each group begins. All places of a group are within
+    ``half`` (G,) of ``center`` (G, D) along every axis, and need what is within the root of ``square`` (G,) of them.
+    Sums are relative to ``origin`` (G, D).
     """
 
     rows: IntArray
@@ -75,12 +76,12 @@ class PlaceGroups(NamedTuple):
     half: FloatArray
     square: FloatArray
 
-    def part(self, some: slice) -> PlaceGroups:
+    def part(self, some: slice) -> QueryCells:
         """The groups of a slice."""
         of_each = (values[some] for values in (self.origin, self.center, self.half, self.square))
-        return PlaceGroups(self.rows, self.cuts[some.start : some.stop + 1], *of_each)
+        return QueryCells(self.rows, self.cuts[some.start : some.stop + 1], *of_each)
 
-    def for_each_part(self, work: Callable[[PlaceGroups], Any]) -> None:
+    def for_each_part(self, work: Callable[[QueryCells], Any]) -> None:
         """Do the work for all groups, in parts of about 4096 places, on threads if there are many places."""
         if len(self.rows) < _ROWS_ON_THREADS:
             work(self)
@@ -164,7 +165,7 @@ def compress(points: FloatArray, weight: FloatArray, side: float, least: int) ->
     return MergedPoints(total, mean, np.stack(moment, axis=1), third, lone)
 
 
-def group_places(Y: FloatArray, rows: IntArray, side: float, square: float, middle: FloatArray) -> PlaceGroups:
+def make_query_cells(Y: FloatArray, rows: IntArray, side: float, square: float, middle: FloatArray) -> QueryCells:
     """Groups of some rows of Y (n, D) by cells of that side; which one a place is in does not depend on the others."""
     at = np.floor((Y[rows] - middle) / side)
     order, first = sort_by_cell(at)
@@ -172,7 +173,7 @@ def group_places(Y: FloatArray, rows: IntArray, side: float, square: float, midd
     n, origin = len(first), middle + side * (at[order[first]] + 0.5)
     # A place at the rim of its cell may be rounded out of it.
     half = np.full(n, 0.5 * side * (1.0 + 1e-9))
-    return PlaceGroups(rows[order], np.append(first, len(rows)), origin, origin, half, np.full(n, square))
+    return QueryCells(rows[order], np.append(first, len(rows)), origin, origin, half, np.full(n, square))
 
 
 def _split_large(first: IntArray, n: int, most: int) -> IntArray:

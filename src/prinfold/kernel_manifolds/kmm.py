@@ -250,7 +250,7 @@ class KMM(TrainedKernelManifold):
         chosen = np.setdiff1d(np.arange(len(everywhere)), held)
         offset = np.average(everywhere[chosen], axis=0, weights=rows.weight[chosen])
         start = self._start(everywhere - offset, rows, chosen, held, structured)
-        names = rows.places(chosen)
+        names = rows.positions(chosen)
         maps, Z, descent = start.maps, start.Z, DESCENTS[self.solver]
         rule = stop.rule(maps, Z, descent)
         if self.annealing is not None:

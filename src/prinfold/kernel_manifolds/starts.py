@@ -2,7 +2,7 @@
 
 Steps 1 to 3 of section 2.3 of Meinicke et al. (2005). An embedding has no units; those of
 latent points are the bandwidth of their kernel. So each axis is brought to unit variance and multiplied
-by a scale; see the module on scales.
+by a scale; see :mod:`prinfold.kernel_manifolds.start_scales`.
 
 Of many rows some, spread evenly, stand for all while embeddings are compared; the chosen one is scaled with all rows,
 because how wide kernels should be depends on how many rows there are.

@@ -225,7 +225,7 @@ class UKR(FeatureSpaceManifold):
         structured = self._asks_for_structure() and has_structure_across(problem.Y, problem.weight, self.n_components)
         start = self._start(problem, rows, chosen, structured)
         plan = self._plan(problem, start, structured)
-        names = rows.places(chosen)
+        names = rows.positions(chosen)
 
         def attributes(place: latent_descent.LatentState) -> dict[str, Any]:
             surface = self._surface_attributes(

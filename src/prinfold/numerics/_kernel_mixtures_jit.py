@@ -146,9 +146,9 @@ def bend_sums(
     hessian: FloatArray,
     out: FloatArray,
 ) -> None:
-    """(n, Q, Q) Σ_j (M_j − b_j Σ_i M_i − a_j gᵀ − g a_jᵀ) r·y_j, with a and M as in the module on mixtures.
+    """(n, Q, Q) Σ_j (M_j − b_j Σ_i M_i − a_j gᵀ − g a_jᵀ) r·y_j, with the a and M below.
 
-    ``along`` (P,) are the products r·y_j.
+    Both are of :mod:`prinfold.numerics.kernel_mixtures`. ``along`` (P,) are the products r·y_j.
     """
     Q = Z.shape[1]
     for i in range(len(Z)):

@@ -1,4 +1,6 @@
-"""Sums over a mixture of kernels at many places, from the centres that count there alone; see the module on mixtures.
+"""Sums over a mixture of kernels at many places, from the centres that count there alone.
+
+The sums are those of :mod:`prinfold.numerics.kernel_mixtures`.
 
 A kernel of finite reach counts centres within it, found in cells. The Gaussian, which reaches everywhere, counts those
 whose squared distance exceeds that of the nearest, t, by no more than
@@ -6,8 +8,7 @@ whose squared distance exceeds that of the nearest, t, by no more than
     2 (40 + log m + log w_max − log w_min),
 
 since all m others together are then less than exp(−40) times the term of the nearest, which double precision does not
-see (a bound of ours). A place far
-from all centres still has its nearest.
+see (a bound of ours). A place far from all centres still has its nearest.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class _Blend:
     """Pairs of points and patches, sorted by point; ``cuts`` (n,) are where those of each begin, at least one each.
 
     With s = ‖z − z_j‖² / h², b = k / Σ k, u = k' / Σ k and v = k'' / Σ k, the derivative of b_j is
-    a_j = 2 u_j d_j − b_j Σ 2 u d in units of h; see the module on mixtures.
+    a_j = 2 u_j d_j − b_j Σ 2 u d in units of h; see :mod:`prinfold.numerics.kernel_mixtures`.
     """
 
     def __init__(self, gap: FloatArray, patches: FloatArray, place: IntArray, cuts: IntArray, bandwidth: float) -> None:
