@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import QUICK, Said, numbers
 
-from prinfold.cli.tables.number_formats import MISSING, AmbiguousError, has_unit, numbers_with_marks
+from prinfold.cli.tables.number_formats import MISSING, AmbiguousError, formatted_numbers, has_unit
 from prinfold.cli.tables.reading import Reading, read_table
 
 Call = Callable[..., Said]
@@ -37,7 +37,7 @@ Call = Callable[..., Said]
     ],
 )
 def test_number_formats_that_can_be_read(cells: list[str], expected: list[float] | None) -> None:
-    found = numbers_with_marks(cells, MISSING)
+    found = formatted_numbers(cells, MISSING)
     if expected is None:
         assert found is None
         return
@@ -48,16 +48,16 @@ def test_number_formats_that_can_be_read(cells: list[str], expected: list[float]
 @pytest.mark.parametrize("cells", [["1,234", "5"], ["$1,234", "$2"], ["-9,100"]])
 def test_a_comma_that_may_be_either_is_not_guessed(cells: list[str]) -> None:
     with pytest.raises(AmbiguousError, match=cells[0].replace("$", r"\$")):
-        numbers_with_marks(cells, MISSING)
+        formatted_numbers(cells, MISSING)
     plain = float(cells[0].replace("$", "").replace(",", ""))
     for decimal, factor in ((".", 1), (",", 1000)):
-        found = numbers_with_marks(cells, MISSING, decimal)
+        found = formatted_numbers(cells, MISSING, decimal)
         assert found is not None
         assert found.numbers[0] * factor == pytest.approx(plain)
 
 
 def test_a_late_cell_decides_too() -> None:
-    assert numbers_with_marks([*["$1"] * 60, "free"], MISSING) is None
+    assert formatted_numbers([*["$1"] * 60, "free"], MISSING) is None
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def written(path: Path, name: str, cells: list[str]) -> None:
 @pytest.mark.parametrize(
     ("cells", "decimal", "column", "note"),
     [
-        ([f"${i / 4:.2f}" for i in range(20)], None, np.arange(20) / 4, "the sign $ was left out"),
+        ([f"${i / 4:.2f}" for i in range(20)], None, np.arange(20) / 4, "the symbol $ was left out"),
         ([f"{1000 + 7 * i:,}.5" for i in range(20)], None, 1000.5 + 7 * np.arange(20), "marks of thousands"),
         ([f"{1000 + 7 * i:,}" for i in range(20)], ".", 1000 + 7.0 * np.arange(20), "marks of thousands"),
         (

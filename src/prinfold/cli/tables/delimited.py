@@ -40,7 +40,7 @@ from prinfold.cli.tables.number_formats import (
     all_missing,
     doubtful,
     number_of,
-    odd_numbers,
+    numbers_with_commas,
     plain_numbers,
 )
 from prinfold.cli.tables.sampling import Draw
@@ -578,7 +578,7 @@ def _numbers(cells: Sequence[str], missing: frozenset[str], decimal: str | None)
     if decimal == COMMA and any(POINT in cell for cell in cells):
         return None
     found = plain_numbers(cells, missing)
-    return odd_numbers(cells, missing) if found is None and decimal is None else found
+    return numbers_with_commas(cells, missing) if found is None and decimal is None else found
 
 
 def _portions(lines: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[list[int], list[list[str]]]]:

@@ -1,4 +1,4 @@
-"""Cells as numbers, with marks or without: percent, money, thousands, decimal commas.
+"""Cells as numbers, however they are written: with symbols of percent or money, marks of thousands, decimal commas.
 
 What can be read in one way is read, with a note. What could be read in two ways is not: ``1,234`` alone is a thousand
 and more in one country, and little more than one in another. ``--decimal`` tells which.
@@ -44,7 +44,7 @@ _SPACED = re.compile(r"[+-]?[1-9]\d{0,2}([ \u00a0\u2009\u202f'’])\d{3}(\1\d{3}
 _DECIMAL = {POINT: _PLAIN, COMMA: re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)}
 _AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 _WITH_UNIT = re.compile(r"[^\w\s]{0,3}\s?[+-]?\d[\d.,' ]*\s?[^\d\s][^\d]{0,5}|[^\w\s]{1,3}\s?\d[\d.,' ]*")
-"""A number with a unit or a mark beside it."""
+"""A number with a unit or a symbol beside it."""
 
 
 def all_missing(words: Sequence[str]) -> frozenset[str]:
@@ -90,8 +90,8 @@ def _lenient_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArra
         return None
 
 
-def odd_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
-    """(n,) numbers with decimal commas."""
+def numbers_with_commas(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
+    """(n,) cells as numbers where some have decimal commas; None where any is something else."""
     found = []
     for cell in cells:
         number = number_of(cell, missing)
@@ -101,11 +101,11 @@ def odd_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | N
     return np.array(found)
 
 
-# ---------------------------------------------------------------------------------------------- what marks stand for
+# -------------------------------------------------------------------------------------- numbers with symbols and marks
 
 
-class MarkedNumbers(NamedTuple):
-    """A column of text that holds numbers: (n,) them, what was done to marks, and whether commas are decimal points."""
+class FormattedNumbers(NamedTuple):
+    """Numbers (n,) of a column of text, what was done to read them, and whether commas are decimal points."""
 
     numbers: FloatArray
     words: str
@@ -160,9 +160,9 @@ def is_ambiguous(word: str) -> bool:
     return _AMBIGUOUS.fullmatch(word.strip()) is not None
 
 
-def has_mark(word: str) -> bool:
-    """Whether a cell has a sign or a comma in it."""
-    return any(sign in word for sign in f"{COMMA}%{_MONEY}")
+def is_formatted(word: str) -> bool:
+    """Whether a cell has a symbol of percent or money, or a comma, in it."""
+    return any(each in word for each in f"{COMMA}%{_MONEY}")
 
 
 def has_unit(word: str) -> bool:
@@ -170,10 +170,10 @@ def has_unit(word: str) -> bool:
     return _WITH_UNIT.fullmatch(word.strip()) is not None
 
 
-def numbers_with_marks(
+def formatted_numbers(
     cells: Sequence[Any], missing: frozenset[str], decimal: str | None = None, *, doubted: bool = False
-) -> MarkedNumbers | None:
-    """Numbers of a column of text; None where it is text, or where its cells are marked in several ways.
+) -> FormattedNumbers | None:
+    """Numbers of a column of text; None where it is text, or where its cells are written in several ways.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def numbers_with_marks(
 
     Returns
     -------
-    Marked or None
+    FormattedNumbers or None
 
     Raises
     ------
@@ -204,19 +204,19 @@ def numbers_with_marks(
     )
     if not found:
         return None
-    mark, point, said = found
-    numbers = [np.nan if word.lower() in missing else _number(_bare(word, mark), point) for word in words]
+    symbol, point, said = found
+    numbers = [np.nan if word.lower() in missing else _number(_bare(word, symbol), point) for word in words]
     commas = point == COMMA and any(COMMA in word for word in there)
-    return MarkedNumbers(np.array(numbers), said, commas)
+    return FormattedNumbers(np.array(numbers), said, commas)
 
 
 def _common_format(words: list[str], decimal: str | None, unclear: str) -> tuple[str, str, str] | None:
-    """The mark and the decimal point that all cells of a column share, and both in words.
+    """The symbol and the decimal point that all cells of a column share, and both in words.
 
     Where both points fit it must not matter: ``unclear`` are those that may stand for something else.
     """
-    mark = _sign_of(words[0])
-    bare = [_bare(word, mark) for word in words]
+    symbol = _symbol_of(words[0])
+    bare = [_bare(word, symbol) for word in words]
     if "" in bare:
         return None
     fitting = [
@@ -224,43 +224,43 @@ def _common_format(words: list[str], decimal: str | None, unclear: str) -> tuple
     ]
     if not fitting:
         return None
-    unclear += POINT if unclear and mark in _MONEY and mark else ""
-    marked = [word for word in words if any(sign in word for sign in unclear)]
+    unclear += POINT if unclear and symbol in _MONEY and symbol else ""
+    marked = [word for word in words if any(mark in word for mark in unclear)]
     if len(fitting) == 2 and marked:  # groups of three digits, or three decimals
         raise AmbiguousError(marked[0])
     grouped = any(_GROUPS[fitting[0]].fullmatch(word) for word in bare)
-    said = [f"the sign {mark} was left out"] if mark else []
-    spaced = any(_SPACED.fullmatch(_strip_mark(word, mark)) for word in words)
+    said = [f"the symbol {symbol} was left out"] if symbol else []
+    spaced = any(_SPACED.fullmatch(_strip_symbol(word, symbol)) for word in words)
     said += ["blanks or apostrophes were taken as marks of thousands"] if spaced else []
     said += [f"{'commas' if fitting[0] == POINT else 'points'} were taken as marks of thousands"] if grouped else []
-    return mark, fitting[0], ", ".join(said)
+    return symbol, fitting[0], ", ".join(said)
 
 
 def _reads(word: str, point: str) -> bool:
     return bool(_DECIMAL[point].fullmatch(word) or _GROUPS[point].fullmatch(word))
 
 
-def _sign_of(word: str) -> str:
-    """The sign of percent or money that a cell has."""
-    return next((sign for sign in f"%{_MONEY}" if sign in word), "")
+def _symbol_of(word: str) -> str:
+    """The symbol of percent or money that a cell has."""
+    return next((symbol for symbol in f"%{_MONEY}" if symbol in word), "")
 
 
-def _bare(word: str, mark: str) -> str:
-    """A cell without its sign, and without blanks or apostrophes between thousands."""
-    bare = _strip_mark(word.replace(_MINUS, "-"), mark)
+def _bare(word: str, symbol: str) -> str:
+    """A cell without its symbol, and without blanks or apostrophes between thousands."""
+    bare = _strip_symbol(word.replace(_MINUS, "-"), symbol)
     spaced = _SPACED.fullmatch(bare)
     return bare.replace(spaced.group(1), "") if spaced else bare
 
 
-def _strip_mark(word: str, mark: str) -> str:
-    """A cell without its sign, which stands before or behind; nothing where it is not there, or in the middle."""
-    if not mark:
+def _strip_symbol(word: str, symbol: str) -> str:
+    """A cell without its symbol, which stands before or behind; nothing where it is not there, or in the middle."""
+    if not symbol:
         return word
     minus = "-" if word.startswith("-") else ""
     rest = word.removeprefix("-").strip()
-    if rest.count(mark) != 1 or (mark == "%" and rest.startswith(mark)):
+    if rest.count(symbol) != 1 or (symbol == "%" and rest.startswith(symbol)):
         return ""
-    bare = rest.removeprefix(mark) if rest.startswith(mark) else rest.removesuffix(mark)
+    bare = rest.removeprefix(symbol) if rest.startswith(symbol) else rest.removesuffix(symbol)
     return minus + bare.strip()
 
 

@@ -35,9 +35,9 @@ from prinfold.cli.tables.number_formats import (
     COMMA,
     AmbiguousError,
     all_missing,
-    has_mark,
+    formatted_numbers,
+    is_formatted,
     number_of,
-    numbers_with_marks,
 )
 from prinfold.cli.tables.sampling import Draw, batches_of, draw_arrow, draw_parquet, is_large
 from prinfold.cli.tables.workbooks import read_sheet, title_rows
@@ -240,7 +240,7 @@ def _spooled(path: Path, reading: Reading, draw: Draw) -> FileTable | None:
     if found is None:
         return None
     some = _table_of_arrow(path, draw_arrow(found.path, found.n_rows, draw))
-    if _holds_marked_numbers(some, reading):
+    if _holds_formatted_numbers(some, reading):
         return None  # as numbers they are read by our own reader alone
     notes = (*found.notes, *layout_notes(named=found.named, commas=found.dialect.decimal == COMMA), *some.notes)
     whole = found.n_rows if found.n_rows > len(some) else None
@@ -249,11 +249,11 @@ def _spooled(path: Path, reading: Reading, draw: Draw) -> FileTable | None:
     )
 
 
-def _holds_marked_numbers(table: FileTable, reading: Reading) -> bool:
-    """Whether a column of text is one of numbers with marks, such as percents or thousands."""
+def _holds_formatted_numbers(table: FileTable, reading: Reading) -> bool:
+    """Whether a column of text is one of numbers with symbols or marks, such as percents or thousands."""
     try:
         found = [
-            numbers_with_marks(cells, all_missing(reading.missing), reading.decimal)
+            formatted_numbers(cells, all_missing(reading.missing), reading.decimal)
             for cells in table.columns.values()
             if cells.dtype == object
         ]
@@ -275,13 +275,13 @@ def _from_workbook(path: Path, reading: Reading) -> FileTable:
 
 
 def _table_of_cells(path: Path, found: TextCells, reading: Reading) -> FileTable:
-    """A table of cells that were read as text: numbers with marks are numbers, and every column has a name."""
+    """A table of cells that were read as text: numbers in whatever format are numbers, and every column has a name."""
     names, notes = number_repeats(complete_names(found.names, len(found.columns)))
     columns = dict(zip(names, found.columns, strict=True))
     unclear: dict[str, str] = {}
     for j, name in enumerate(names):
         if columns[name].dtype == object:
-            notes += _read_marks(path, name, columns, unclear, reading, doubted=j in found.doubtful)
+            notes += _read_formatted(path, name, columns, unclear, reading, doubted=j in found.doubtful)
     named, all_notes = found.names is not None, tuple(dict.fromkeys((*found.notes, *notes)))
     return FileTable(
         path,
@@ -297,16 +297,16 @@ def _table_of_cells(path: Path, found: TextCells, reading: Reading) -> FileTable
     )
 
 
-def _read_marks(
+def _read_formatted(
     path: Path, name: str, columns: dict[str, Any], unclear: dict[str, str], reading: Reading, *, doubted: bool
 ) -> list[str]:
-    """Numbers in place of a column of text whose marks can be read, with a note; else the reason why they cannot."""
+    """Numbers in place of a column of text that can be read as such, with a note; else the reason why it cannot."""
     cells = columns[name]
     there = [cell for cell in cells if cell]
     odd = next((cell for cell in there if number_of(cell) is None), None)
-    example = odd or next((cell for cell in there if has_mark(cell)), "")
+    example = odd or next((cell for cell in there if is_formatted(cell)), "")
     try:
-        found = numbers_with_marks(cells, all_missing(reading.missing), reading.decimal, doubted=doubted)
+        found = formatted_numbers(cells, all_missing(reading.missing), reading.decimal, doubted=doubted)
     except AmbiguousError as error:
         digits = re.sub(r"[^\d.,]", "", str(error))
         either = f"{re.sub('[.,]', '', digits)} or {digits.replace(',', '.')}"
