@@ -21,7 +21,7 @@ from prinfold.curves.arc_curve import ArcCurve, Polyline
 from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import Advice, Message, UnsupportedInputError
-from prinfold.explorer.sampling import sample_map, sentence
+from prinfold.explorer.map_sampling import sample_map, sentence
 from prinfold.latent import Cloud, LatentSpace
 from prinfold.latent.arc_length_curves import BranchCurves
 from prinfold.latent.drawing import KernelContour
