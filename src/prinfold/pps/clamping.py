@@ -41,7 +41,7 @@ class TangentMoments(NamedTuple):
     n_columns: int
 
 
-class Shape(NamedTuple):
+class ClampedNoise(NamedTuple):
     """Precision β and the factors (s, b); numbers, or arrays over the nodes."""
 
     precision: Precision
@@ -59,7 +59,7 @@ class Clamping(Protocol):
     def first(self) -> Factors:
         """(s, b) to begin with."""
 
-    def update(self, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
+    def update(self, moments: TangentMoments, tie: float, floor: float, before: Precision) -> ClampedNoise:
         """The best noise; ``tie`` is what the weight penalty multiplies β/2 by, ``before`` the precision so far."""
 
     def extrapolate(self, old: Factors, new: Factors, factor: float) -> Factors:
@@ -78,12 +78,12 @@ class Fixed:
     def first(self) -> Factors:
         return self.s, self.b
 
-    def update(self, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
+    def update(self, moments: TangentMoments, tie: float, floor: float, before: Precision) -> ClampedNoise:
         """1/β = (Σ r‖d‖²/b + (1/s − 1/b) Σ r‖Eᵀd‖²)/(N D), with the penalty's share added."""
         whole, tangential = float(moments.square.sum()), float(moments.tangential.sum())
         error = whole if self.by_total else whole / self.b + (1 / self.s - 1 / self.b) * tangential
         n_values = float(moments.mass.sum()) * moments.n_columns
-        return Shape(_precision(n_values, error + tie, floor), self.s, self.b)
+        return ClampedNoise(_precision(n_values, error + tie, floor), self.s, self.b)
 
     def extrapolate(self, old: Factors, new: Factors, factor: float) -> Factors:
         return new
@@ -108,12 +108,12 @@ class Learned:
 
     n_columns: int
     dimension: int
-    pooling: Callable[[Learned, TangentMoments, float, float, Precision], Shape]
+    pooling: Callable[[Learned, TangentMoments, float, float, Precision], ClampedNoise]
 
     def first(self) -> Factors:
         return 1.0, 1.0
 
-    def update(self, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
+    def update(self, moments: TangentMoments, tie: float, floor: float, before: Precision) -> ClampedNoise:
         return self.pooling(self, moments, tie, floor, before)
 
     def extrapolate(self, old: Factors, new: Factors, factor: float) -> Factors:
@@ -132,16 +132,18 @@ class Learned:
         return np.asarray(np.log(share) - np.log1p(-share))
 
 
-def share_both(learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
+def share_both(learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision) -> ClampedNoise:
     """One α and one β for all nodes: 1/β = V₁/(N D), α = D V₂/(Q V₁) where no penalty is tied to β."""
     freedom = _freedom(moments)
     n_along, n_across = (part.sum(keepdims=True) for part in freedom)
     tangential, whole = moments.tangential.sum(keepdims=True), moments.square.sum(keepdims=True)
     found = _joint(learned, n_along, n_across, tangential, whole - tangential, np.array([tie]), floor)
-    return Shape(*(float(np.ravel(part)[0]) for part in found))
+    return ClampedNoise(*(float(np.ravel(part)[0]) for part in found))
 
 
-def share_neither(learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
+def share_neither(
+    learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision
+) -> ClampedNoise:
     """α and β of each node's own, by the same closed form.
 
     A node without rows has no estimate, and that of a node with a single row would shrink to zero. So a few pseudo-rows
@@ -152,7 +154,7 @@ def share_neither(learned: Learned, moments: TangentMoments, tie: float, floor: 
     return _joint(learned, *freedom, *squares, ties, floor)
 
 
-def share_noise(learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision) -> Shape:
+def share_noise(learned: Learned, moments: TangentMoments, tie: float, floor: float, before: Precision) -> ClampedNoise:
     """α of each node's own and one β: the corrected cubic (34) and (33) in turn, each the best for the other."""
     freedom, (tangential, normal) = _add_pseudo_rows(moments)
     n_values = float(sum(part.sum() for part in freedom))
@@ -165,7 +167,7 @@ def share_noise(learned: Learned, moments: TangentMoments, tie: float, floor: fl
         precision = _precision(n_values, error + tie, floor)
         if abs(precision - last) <= 1e-10 * last:  # the next EM step goes on from here in any case
             break
-    return Shape(precision, along, learned.across(along))
+    return ClampedNoise(precision, along, learned.across(along))
 
 
 def _freedom(moments: TangentMoments) -> tuple[FloatArray, FloatArray]:
@@ -194,7 +196,7 @@ def _joint(
     normal: FloatArray,
     tie: FloatArray,
     floor: float,
-) -> Shape:
+) -> ClampedNoise:
     """α and β that maximise, for each entry, what the expected log-likelihood and the penalty have of them.
 
         −½ n_S ln S − ½ n_B ln B − V₂/2S − V₋/2B − ½ tie β,      D/β = Q S + (D − Q) B.
@@ -208,7 +210,7 @@ def _joint(
         S, B = _ratio(tangential, n_along, floor), _ratio(normal, n_across, floor)
         variance = (Q * S + (D - Q) * B) / D
         along = np.clip(S / variance, _SHARE_MARGIN * D / Q, (1 - _SHARE_MARGIN) * D / Q)
-        return Shape(1.0 / variance, along, learned.across(along))
+        return ClampedNoise(1.0 / variance, along, learned.across(along))
 
     def objective(along: FloatArray) -> FloatArray:
         across = learned.across(along)
@@ -224,7 +226,7 @@ def _joint(
 
     found = _maximize(objective, derivative, learned)
     error = tangential / found + normal / learned.across(found) + tie
-    return Shape(np.minimum((n_along + n_across) / error, 1.0 / floor), found, learned.across(found))
+    return ClampedNoise(np.minimum((n_along + n_across) / error, 1.0 / floor), found, learned.across(found))
 
 
 def _cubic(

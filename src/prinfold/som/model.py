@@ -40,6 +40,9 @@ _LAST_WIDTH = 0.5
 """Node spacings that a neighbourhood has in the end, as a standard deviation. Wider ones leave the map stiffer than the
 rows that nodes win ask for; with narrower ones the surface between nodes is a stair."""
 
+_NARROWEST_WIDTH = 1e-100
+"""Node spacings within which a node is alone, as it is within anything less."""
+
 
 @dataclass(frozen=True, eq=False)
 class SOMProblem:
@@ -62,15 +65,15 @@ class SOMProblem:
 class SOMState(NamedTuple):
     """A map in training.
 
-    A batch step made ``codebook`` (K, D) from the wins ``made`` with a neighbourhood of ``width``; ``won`` are the wins
-    of that codebook. Online steps keep neither. ``error`` is the mean squared distance of the rows from their winners,
-    in online steps at the time each row is visited.
+    A batch step made ``codebook`` (K, D) from the wins ``made_from`` with a neighbourhood of ``width``; ``wins`` are
+    those of that codebook. Online steps keep neither. ``error`` is the mean squared distance of the rows from their
+    winners, in online steps at the time each row is visited.
     """
 
     codebook: FloatArray
-    made: NodeWins | None
+    made_from: NodeWins | None
     width: float
-    won: NodeWins | None
+    wins: NodeWins | None
     error: float
     epoch: int
 
@@ -254,8 +257,8 @@ def final_wins(problem: SOMProblem, state: SOMState) -> tuple[NodeWins, NodeWins
 
     After online steps both are the same: the surface is that of a batch step from the final codebook.
     """
-    won = assign(problem.rows, state.codebook)[0] if state.won is None else state.won
-    return won if state.made is None else state.made, won
+    won = assign(problem.rows, state.codebook)[0] if state.wins is None else state.wins
+    return won if state.made_from is None else state.made_from, won
 
 
 class SOMTrainer(Protocol):
@@ -275,7 +278,7 @@ class SOMTrainer(Protocol):
 
 @dataclass(frozen=True)
 class BatchTraining:
-    """Every vector becomes the kernel mean of the rows that its neighbourhood has won (2.23)."""
+    """Every vector becomes the kernel mean of the rows that its neighbourhood has won, GTM thesis (2.23)."""
 
     settles: bool = True
     in_passes: bool = True
@@ -283,10 +286,10 @@ class BatchTraining:
     def epoch(self, problem: SOMProblem, rng: np.random.Generator) -> Callable[[SOMState], SOMState]:
         def step(state: SOMState) -> SOMState:
             width = float(_width_at(problem, state.epoch))
-            assert state.won is not None
-            codebook = update(problem.places, state.won, problem.neighborhood, width, state.codebook)
+            assert state.wins is not None
+            codebook = update(problem.places, state.wins, problem.neighborhood, width, state.codebook)
             won, error = assign(problem.rows, codebook)
-            return SOMState(codebook, state.won, width, won, error, state.epoch + 1)
+            return SOMState(codebook, state.wins, width, won, error, state.epoch + 1)
 
         return step
 
@@ -322,10 +325,6 @@ TRAINERS: dict[str, SOMTrainer] = {"batch": BatchTraining(), "online": OnlineTra
 def _width_at(problem: SOMProblem, epoch: float | FloatArray) -> FloatArray:
     """Width of the neighbourhood in an epoch, clipped so that its square neither underflows nor overflows."""
     return np.asarray(np.clip(problem.width.at(epoch), _NARROWEST_WIDTH, 1.0 / _NARROWEST_WIDTH))
-
-
-_NARROWEST_WIDTH = 1e-100
-"""Node spacings within which a node is alone, as it is within anything less."""
 
 
 def _make_sweep(neighborhood: Neighborhood) -> Callable[..., float]:
