@@ -166,6 +166,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload, register_jitable
 from prinfold.gtm._e_step_jit import compiled
+from prinfold.numerics import _small_products_jit as products
 
 def borrowed(a, i):
     raise NotImplementedError
@@ -176,7 +177,10 @@ def _borrowed(a, i):
 
 loose = njit(nogil=True, fastmath={"reassoc", "contract"})(lambda a, i: a[i])
 inner = register_jitable(lambda a, i: a[i])
-kernels = [lambda a, i: a[i], lambda a, i: inner(a, i), lambda a, i: loose(a, i), lambda a, i: borrowed(a, i)]
+def lanes(a, i):
+    products.one_by_one(np.ones((1, 1)), np.ones((1, 16)), a.reshape(1, 3), 0, i)
+
+kernels = [lambda a, i: a[i], lambda a, i: inner(a, i), lambda a, i: loose(a, i), lambda a, i: borrowed(a, i), lanes]
 found = 0
 for kernel in kernels:
     try:
@@ -193,4 +197,4 @@ def test_a_wrong_index_is_found_where_indices_are_checked(tmp_path):
     script.write_text(PLANTED, encoding="utf-8")
     checked = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, script], env=checked, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "4"
+    assert done.stdout.strip() == "5"

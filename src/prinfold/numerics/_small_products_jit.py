@@ -51,11 +51,18 @@ class _LanesModel(PrimitiveModel):
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: list[Any], lanes: Any) -> Any:
-    """Pointer to the lanes that begin at an entry."""
-    found = cgutils.get_item_pointer(
-        context, builder, kind, context.make_array(kind)(context, builder, array), index, wraparound=False
-    )
-    return builder.bitcast(found, lanes.as_pointer())
+    """Pointer to the lanes that begin at an entry; where indices are checked, those of both ends are."""
+    of = context.make_array(kind)(context, builder, array)
+
+    def pointer(column: Any) -> Any:
+        entry = [index[0], column]
+        return cgutils.get_item_pointer(
+            context, builder, kind, of, entry, wraparound=False, boundscheck=context.enable_boundscheck
+        )
+
+    if context.enable_boundscheck:
+        pointer(builder.add(index[1], ir.Constant(index[1].type, lanes.count - 1)))
+    return builder.bitcast(pointer(index[1]), lanes.as_pointer())
 
 
 @instruction
