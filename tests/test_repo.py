@@ -58,6 +58,19 @@ def tracked_files() -> list[Path]:
     return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
 
 
+AT_THE_ROOT = {
+    *(".ci", ".git-blame-ignore-revs", ".github", ".gitignore", ".pre-commit-config.yaml", ".readthedocs.yaml"),
+    *("CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"),
+    *("SECURITY.md", "VISION.md", "pyproject.toml"),
+    *("benchmarks", "docs", "examples", "src", "tests", "tools"),
+}
+"""All that the repository keeps at its root: whatever else lies there was left behind by a run."""
+
+
+def test_nothing_was_left_at_the_root() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in tracked_files()} == AT_THE_ROOT
+
+
 def test_no_machine_paths_and_no_registries() -> None:
     found = []
     for path in tracked_files():
