@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.house import PACKAGE, syntax_trees
 
 import prinfold
-from prinfold import GTM, PPS, GaussianProcess, Incremental, LowRankNoise, StudentNoise
+from prinfold import GTM, PPS, GaussianProcess, Incremental, LowRankNoise, StudentNoise, datasets
 from prinfold.gtm import fitting
 from prinfold.gtm.trainers.trainers import BATCH, TRAINERS
 
@@ -69,8 +69,8 @@ ASKED = {
 asked of each in a default fit, and how often. Dask is looked for at the gate of all verbs, and at that of ``fit``."""
 
 
-def calls_of(**settings) -> Counter[tuple[str, str]]:
-    """Functions of the package that a short fit calls, by file and name."""
+def calls_of_fit(model, table) -> Counter[tuple[str, str]]:
+    """Functions of the package that a fit calls, by file and name."""
     home, found = Path(prinfold.__file__).parent, Counter()
 
     def note(frame, event, _):
@@ -81,15 +81,26 @@ def calls_of(**settings) -> Counter[tuple[str, str]]:
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        GTM(**({"nodes": 5, "basis": 3, "max_iter": 2, "tol": 0, "random_state": 0} | settings)).fit(X)
+        model.fit(table)
     finally:
         sys.setprofile(before)
     return found
 
 
+def calls_of(**settings) -> Counter[tuple[str, str]]:
+    """The same of a short fit of a small map."""
+    small = {"nodes": 5, "basis": 3, "max_iter": 2, "tol": 0, "random_state": 0}
+    return calls_of_fit(GTM(**(small | settings)), X)
+
+
 def files_called(**settings) -> set[str]:
     """Files of the package in which a short fit calls a function."""
     return {file for file, _ in calls_of(**settings)}
+
+
+def modules_of_gtm(files: set[str]) -> set[str]:
+    """Modules of the GTM's folder among some files."""
+    return {each.removeprefix("gtm/")[:-3].replace("/", ".") for each in files if each.startswith("gtm/")}
 
 
 def changes_of_recipes() -> set[str]:
@@ -107,7 +118,22 @@ def changes_of_recipes() -> set[str]:
 def test_a_feature_that_is_off_is_not_called() -> None:
     files_called()  # lazy imports
     called = files_called()
-    assert {each.removeprefix("gtm/")[:-3].replace("/", ".") for each in called if each.startswith("gtm/")} == PLAIN
+    assert modules_of_gtm(called) == PLAIN
+
+
+UNSET = {
+    "noise": (X, {"starts.basis_sizes"}),
+    "rolled up": (datasets.make_swiss_roll(200, rng=0).X, {"starts.basis_sizes", "starts.trials"}),
+}
+"""Tables, and what a fit of which nothing is set calls more: sizes are chosen, and starts compared where it pays."""
+
+
+@pytest.mark.parametrize("name", UNSET)
+def test_a_feature_that_is_off_is_not_called_where_nothing_is_set(name: str) -> None:
+    table, more = UNSET[name]
+    calls_of_fit(GTM(max_iter=2), table)  # lazy imports
+    called = {file for file, _ in calls_of_fit(GTM(max_iter=2), table)}
+    assert modules_of_gtm(called) == PLAIN | more
 
 
 @pytest.mark.parametrize("place", ASKED)
