@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from tools import house
 
 from prinfold.methods import METHODS, Method
 from tests.house import PACKAGE, ROOT, syntax_trees
@@ -298,6 +299,13 @@ def test_a_class_name_means_one_thing() -> None:
             if isinstance(node, ast.ClassDef):
                 places[node.name].add(path)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_docstring_is_vague_and_no_body_is_long() -> None:
+    sources = [house.Source(Path(name), "", tree) for name, tree in syntax_trees(PACKAGE).items()]
+    found = {row.what: row.detail for row in house.word_rows(sources)}
+    assert found["docstrings that open with “What”"] == {}
+    assert found[f"function bodies over {house.LONG_BODY} lines"] == {}
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))

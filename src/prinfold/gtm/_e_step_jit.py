@@ -327,7 +327,21 @@ def _add_squares(layers: FloatArray, sign: FloatArray, squares: FloatArray, row:
         row[j] += sign[j] * squares[j]
 
 
+def _multiply_layers(
+    loaded: FloatArray, nodes: IntArray, loading: FloatArray, rows: FloatArray, local: FloatArray, weight: FloatArray
+) -> None:
+    """Set ``weight`` (1 + Q, n, k) to the products of a group with some components, which ``local`` is to hold."""
+    n, C = loaded.shape
+    for i in range(n):
+        for c in range(C):
+            rows[i, c] = loaded[i, c]
+    for layer in range(loading.shape[0]):
+        turn(loading[layer], nodes, local[layer])
+        multiply(rows[:, :C], local[layer], weight[layer])
+
+
 weigh_turned_far, add_squares = register_jitable(_weigh_turned_far), register_jitable(_add_squares)
+multiply_layers = register_jitable(_multiply_layers)
 
 
 @compiled
@@ -365,12 +379,7 @@ def sweep_turned(
         k, wide, rows = len(nodes), up_to_lanes(len(nodes), loaded.itemsize), block[:n]
         local = turned[: n_layers * C * wide].reshape(n_layers, C, wide)
         weight = room[: n_layers * n * wide].reshape(n_layers, n, wide)
-        for i in range(n):
-            for c in range(C):
-                rows[i, c] = loaded[cuts[g] + i, c]
-        for layer in range(n_layers):
-            turn(loading[layer], nodes, local[layer])
-            multiply(rows[:, :C], local[layer], weight[layer])
+        multiply_layers(loaded[cuts[g] : cuts[g + 1]], nodes, loading, rows, local, weight)
         for j in range(k):
             sign[j], inside[j] = signs[nodes[j]], 0.0
         for i in range(n):

@@ -85,7 +85,7 @@ def _checked(verb: FunctionType, tables: Mapping[str, Width | None], settings: M
 
 
 def _refusal(owner: Any, verb: FunctionType, given: Mapping[str, Any], error: Exception) -> str:
-    """What was given, arrays by their shapes, and why it does not go together."""
+    """A refusal that names the arguments given, arrays by their shapes, and why they do not go together."""
     words = (f"{name} {getattr(each, 'shape', None) or shown(each)}" for name, each in given.items())
     return f"{type(owner).__name__}.{verb.__name__} cannot use these together: {', '.join(words)} ({error})"
 

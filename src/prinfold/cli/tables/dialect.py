@@ -11,7 +11,7 @@ MARKED_UTF8 = "utf-8-sig"
 
 
 class Dialect(NamedTuple):
-    """What separates cells of a CSV file, what stands before decimals, and the encoding."""
+    """The format of a CSV file: what separates cells, what stands before decimals, and the encoding."""
 
     separator: str = COMMA
     decimal: str = POINT

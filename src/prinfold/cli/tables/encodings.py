@@ -58,7 +58,7 @@ _CONTROL = bytes({*range(32)} - {*b"\0\t\n\v\f\r\x1a\x1b"})
 
 
 def other_kind(start: bytes) -> str | None:
-    """What a file is that is no text of cells, and what to do with it, by how it begins; None where nothing says so."""
+    """The kind of a file that is no text of cells, and advice on it, by how it begins; None where nothing tells."""
     if _JSON.match(start):
         return "JSON; write its rows as CSV or Parquet"
     small = start.lstrip()[:20].lower()
