@@ -55,7 +55,8 @@ _LARGEST_PENALTY = 1e4
 _MOST_DOUBLINGS, _RING_STEPS, _RING_RATIO = 12, 30, 1.05
 """Search for a penalty with which a ring stays one: most doublings, steps with each, and how much longer it may get."""
 
-_TINY = np.finfo(float).tiny
+_LEAST_POSITIVE = np.finfo(float).tiny
+"""Where a logarithm or a quotient is taken of what may be zero."""
 
 
 class CurveNodeSums(NamedTuple):
@@ -177,7 +178,9 @@ class CurveModel:
         D = self.n_columns(rows)
         along, across = self.spreads(rows)
         ln_det = D * np.log(2 * np.pi * nodes.variance) + np.log(along) + (D - 1) * np.log(across)
-        logs = np.log(np.maximum(nodes.shares, _TINY)) - 0.5 * (self._distances(rows, nodes) / nodes.variance + ln_det)
+        logs = np.log(np.maximum(nodes.shares, _LEAST_POSITIVE)) - 0.5 * (
+            self._distances(rows, nodes) / nodes.variance + ln_det
+        )
         top = logs.max(axis=1, keepdims=True)
         np.exp(logs - top, out=logs)
         whole = logs.sum(axis=1, keepdims=True)
@@ -221,7 +224,7 @@ def roughness(state: ProbabilisticState) -> float:
 
 def slide_knots(knots: Knots, values: FloatArray, sums: CurveNodeSums) -> Knots:
     """Move places along the curve towards the means of the rows that their nodes answer for."""
-    held = sums.mass > _TINY
+    held = sums.mass > _LEAST_POSITIVE
     mean = np.where(held[:, None], sums.moment / np.where(held, sums.mass, 1.0)[:, None], values)
     _, slope = spline_at(knots, values, knots.places)
     speed = np.einsum("kd,kd->k", slope, slope)
@@ -250,7 +253,7 @@ def likeliest_penalty(model: CurveModel, state: ProbabilisticState) -> float:
     free = 1 if state.knots.closed else 2  # a point or a line, which bend nothing
     determined = max(K - free - float(np.trace(held)), _FEWEST_BENDS)
     with np.errstate(over="ignore"):  # what does not bend at all calls for more than any number, which is then clipped
-        return float(determined * D / np.maximum(roughness(state), _TINY))
+        return float(determined * D / np.maximum(roughness(state), _LEAST_POSITIVE))
 
 
 def find_penalty(model: CurveModel, sample: WeightedRows, curve: ArcCurve, n_nodes: int) -> tuple[CurveModel, ArcCurve]:

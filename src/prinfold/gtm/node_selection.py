@@ -39,7 +39,7 @@ _SWEEP_AFTER = 4
 _COMPILE_ONCE_FROM = 2**26
 """The same of a single pass."""
 
-_MANY_ROWS = 2**16
+_COMPILE_FROM_ROWS = 2**16
 """Rows of which passes with as many nodes as a map has by default load the compiler anyway, so that those with fewer
 nodes before them may as well."""
 
@@ -249,8 +249,10 @@ def plan(
 
 def _pays_to_compile(rows: Rows, n_pairs: int, hint: Hint) -> bool:
     """Whether a pass of a training is worth the compiler, which is loaded once."""
-    small = n_pairs < _SWEEP_FROM and rows.n_rows < _MANY_ROWS
-    return n_pairs >= _COMPILE_ONCE_FROM or (not small and (hint.age >= _SWEEP_AFTER or rows.n_rows >= _MANY_ROWS))
+    small = n_pairs < _SWEEP_FROM and rows.n_rows < _COMPILE_FROM_ROWS
+    return n_pairs >= _COMPILE_ONCE_FROM or (
+        not small and (hint.age >= _SWEEP_AFTER or rows.n_rows >= _COMPILE_FROM_ROWS)
+    )
 
 
 def _bound_for(noise: AnyNoise, rows: Rows, n_pairs: int) -> Bound | None:

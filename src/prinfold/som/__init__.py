@@ -1,1 +1,5 @@
-"""The self-organising map (Kohonen). Begin with ``estimator``, then ``model``."""
+"""The self-organising map (Kohonen, Self-Organizing Maps, 1995).
+
+Begin with ``estimator``, then ``model`` (winners, batch and online steps) and ``node_surface``, the batch update as a
+surface (Svensén 1998, (2.23)).
+"""

@@ -50,7 +50,7 @@ which they are looked for."""
 _LEAST_DIRECTIONS = 3
 """Directions without which a surface cannot be told from a blob."""
 
-_ALIKE_RATIO, _FLAT_RATIO, _FLAT_RATIO_FEW, _FEW_COLUMNS = 0.45, 0.6, 0.4, 4
+_ALIKE_RATIO, _FLAT_RATIO, _FLAT_RATIO_FEW, _FLAT_RATIO_FEW_COLUMNS = 0.45, 0.6, 0.4, 4
 """Variance of neighbours in a second direction over that in the first, from which on there are two; that in a third
 over the second, up to which there is no third, and the same in few columns, where noise has no other direction."""
 
@@ -133,7 +133,7 @@ def _check_flat_neighborhoods(fit: FittedTree) -> str:
     """Words about rows whose neighbours spread in two directions."""
     D = fit.graph.points.shape[1]
     second, third = neighborhood_ratios(fit.inside, fit.weight, D)
-    if second < _ALIKE_RATIO or third > (_FLAT_RATIO_FEW if D <= _FEW_COLUMNS else _FLAT_RATIO):
+    if second < _ALIKE_RATIO or third > (_FLAT_RATIO_FEW if D <= _FLAT_RATIO_FEW_COLUMNS else _FLAT_RATIO):
         return ""
     return (
         f"the neighbours of a row spread in two directions: the variance in the second is {percent(second)} of that in "

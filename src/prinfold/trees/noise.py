@@ -30,10 +30,10 @@ from prinfold.trees.soft_tree import TreeProblem, TreeState, first_centers, span
 DEVIATIONS, DIRECTIONS = 1.1, 0.5
 """Bandwidth in deviations of the noise, and the factor of √(D/n) in what is added to it."""
 
-_FIRST_SHARE = 1.14
+_FIRST_BANDWIDTHS = 1.14
 """Bandwidth of the first tree, in bandwidths: a wide one finds its long branches."""
 
-_FEWEST_COMPONENTS, _FEW_COLUMNS = 2, 4
+_FEWEST_COMPONENTS, _ALL_COMPONENTS_UP_TO = 2, 4
 """Components that are kept at the least, and columns up to which all are: a spectrum of so few has no flat end."""
 
 _ROUNDS, _STEPS_PER_ROUND, _ROUND_TOL = 6, 15, 1e-6
@@ -100,7 +100,7 @@ def count_components(values: FloatArray, n: float, n_columns: int) -> int:
         total -= value
     else:
         k = len(values)
-    if k == 0 or n_columns <= _FEW_COLUMNS:
+    if k == 0 or n_columns <= _ALL_COMPONENTS_UP_TO:
         return len(values)
     return max(k, min(_FEWEST_COMPONENTS, len(values)))
 
@@ -162,7 +162,7 @@ def first_tree(
         noise = float(np.sqrt(variance_across(some, share, state.centers, state.edges, n_columns, trim)))
         wide = choose_bandwidth(noise, state, n, n_columns) if bandwidth is None else bandwidth
         if turn < _ROUNDS:
-            state = problem.with_bandwidth(_FIRST_SHARE * wide).run(state.centers, _STEPS_PER_ROUND, _ROUND_TOL)
+            state = problem.with_bandwidth(_FIRST_BANDWIDTHS * wide).run(state.centers, _STEPS_PER_ROUND, _ROUND_TOL)
     return FirstTree(state.centers, wide, noise, reach)
 
 

@@ -21,7 +21,9 @@ from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import Rows, Selection, sum_blocks
 
-_TINY = 1e-300
+_LEAST_VARIANCE = 1e-300
+"""A variance that none is smaller than, so that nothing is divided by zero."""
+
 _PREDICTOR_RIDGE = 1e-9
 """Regularisation per node of the fit to the predictors: only enough to be well posed."""
 
@@ -97,7 +99,7 @@ def inform_noise(noise: MixedNoise, rows: Rows, *, totals: bool) -> MixedNoise:
     d = noise.scattered
     mean = found.values[d] / found.seen[d]
     excess = found.squares[d] / found.seen[d] - np.square(mean) - mean
-    first = np.clip(np.square(mean) / np.maximum(excess, _TINY), *_FIRST_DISPERSIONS)
+    first = np.clip(np.square(mean) / np.maximum(excess, _LEAST_VARIANCE), *_FIRST_DISPERSIONS)
     if noise.dispersion == "shared" and len(first):
         first = np.full(len(first), np.median(first))
     return replace(noise, prior=prior, prior_mass=found.exposure / found.seen, first_dispersion=first)
@@ -150,7 +152,7 @@ def link_start(start: Start) -> Start:
         unit[levels] = np.sqrt(np.maximum(middle[levels], 1e-12))
         known = {"noise": noise, "middle": middle, "unit": unit, "had_gaps": had_gaps}
         encoded = EncodedRows(rows.table, rows.offset, rows.weight, rows.block_rows, **known)
-        begun = start(replace(model, noise=IsotropicNoise(_TINY)), encoded, rng)
+        begun = start(replace(model, noise=IsotropicNoise(_LEAST_VARIANCE)), encoded, rng)
         weights = begun.weights * unit
         seen = model.surface.nodes(weights) + middle
         Phi = model.surface.node_features

@@ -89,7 +89,8 @@ _MORE_ROWS_ALLOWANCE = 0.1
 _FEWEST_TRIAL_ROWS = 100
 """Rows below which the plane is kept as it is, whatever was trained from it."""
 
-_TINY = 1e-300
+_LEAST_VARIANCE = 1e-300
+"""A variance that none is smaller than, so that nothing is divided by zero."""
 
 _SEMI_RANDOM = 0.1
 """Size of the random part of a semi-random start, relative to a random one."""
@@ -275,7 +276,7 @@ def _unroll(model: GTMModel, rows: Rows, most: int, unroll: Unroller | None = No
     if has_angles(latent):
         return Unrolled(model, places, 0.0)
     error = min(regression_start(model, placed).error for placed in places.looks)
-    return Unrolled(model, places, error / max(regression_start(model, places.flat).error, _TINY))
+    return Unrolled(model, places, error / max(regression_start(model, places.flat).error, _LEAST_VARIANCE))
 
 
 def _unroll_more(model: GTMModel, rows: Rows, look: Unrolled) -> list[Unrolled]:
@@ -394,7 +395,7 @@ def in_units(start: Start) -> Start:
         columns = model.noise.capabilities.columns
         scale = np.ones(rows.n_columns) if columns is None or columns.units is None else columns.units
         unit = np.where(scale > 0, scale, 1.0)
-        plain = replace(model, noise=IsotropicNoise(_TINY))  # the model's own floor is seen to by ``initial``
+        plain = replace(model, noise=IsotropicNoise(_LEAST_VARIANCE))  # the model's own floor is seen to by ``initial``
         found = start(plain, replace(rows, scale=unit), rng)
         return model.noise.initial(found.weights * unit, found.precision / np.square(unit))
 
