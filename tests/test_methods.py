@@ -111,7 +111,7 @@ def missing_words(method: Method) -> list[str]:
     return [
         f"{file} has nothing about {method.name}: it lacks {words.strip()}"
         for file, words in wanted.items()
-        if words not in text(file)
+        if not re.search(rf"(?<![A-Za-z]){re.escape(words)}", text(file))
     ]
 
 
