@@ -128,6 +128,7 @@ UNSET = {
 """Tables, and what a fit of which nothing is set calls more: sizes are chosen, and starts compared where it pays."""
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", UNSET)
 def test_a_feature_that_is_off_is_not_called_where_nothing_is_set(name: str) -> None:
     table, more = UNSET[name]
