@@ -25,11 +25,11 @@ UNTYPED = dict.fromkeys(
     [("Noise", "restore"), ("Loading", "restore")], "a file holds whatever it holds, which is checked here"
 )
 
-# Words that stand for one variant of a seam, as the last part of what is asked.
+# Words that stand for one variant of a seam, or several, as the last part of what is asked.
 NOUNS = {
-    *("basis", "basis_", "bound", "latent", "latent_", "domain", "space", "density", "profile", "kernel", "features"),
+    *("basis", "bound", "latent", "domain", "space", "density", "profile", "kernel", "feature"),
     *("target", "rule", "schedule", "smoother", "neighborhood", "coordinates", "embedding", "descent", "trainer"),
-    *("noise", "penalty", "recipe"),
+    *("noise", "penalty", "recipe", "surface", "node", "sum", "statistic", "parameter"),
 }
 
 # The only looks at a variant by name, (file, name) with the reason for each.
@@ -133,13 +133,15 @@ class House:
         return {
             (file, call.args[1].value)
             for file, call in self._calls({"hasattr", "getattr"})
-            if isinstance(call.args[1], ast.Constant) and ast.unparse(call.args[0]).split(".")[-1] in NOUNS
+            if isinstance(call.args[1], ast.Constant) and _noun(call.args[0]) in NOUNS
         }
 
     def asked_by_type(self) -> set[tuple[str, str]]:
-        """Variants asked for by ``isinstance`` or ``type``, and classes by ``__name__``, outside their own file."""
+        """Variants asked for by ``isinstance``, ``type`` and the like, and by ``__name__``, outside their own file."""
         variants = self.variants
-        asked = [(file, node) for file, call in self._calls({"isinstance"}) for node in ast.walk(call.args[1])]
+        asked = [
+            (file, node) for file, call in self._calls({"isinstance", "issubclass"}) for node in ast.walk(call.args[1])
+        ]
         asked += [(file, node) for file, compared in self._compared_with(_is_type) for node in ast.walk(compared)]
         asked += [(file, node.cls) for file, node in self._nodes(ast.MatchClass)]
         constants = {file: _tuples(tree) for file, tree in self.trees.items()}
@@ -194,7 +196,17 @@ def _names_in_types(node: ast.stmt) -> set[str]:
     return {part.id for each in types if each for part in ast.walk(each) if isinstance(part, ast.Name)}
 
 
+def _noun(asked: ast.expr) -> str:
+    """The word for what is asked: without its owner, index, underscores at the ends, and the s of several."""
+    while isinstance(asked, ast.Subscript) or _is_type(asked):
+        asked = asked.value if isinstance(asked, ast.Subscript | ast.Attribute) else asked.args[0]
+    word = ast.unparse(asked).split(".")[-1].strip("_")
+    return word if word in NOUNS else word.removesuffix("s")
+
+
 def _is_type(node: ast.expr) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == "__class__"
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "type"
 
 
@@ -284,6 +296,14 @@ def test_a_made_up_house(tmp_path: Path) -> None:
         ('type(animal).__name__ == "Cow"', ("other/module.py", "Cow")),
         ('kind.__name__ in {"Legs"}', ("other/module.py", "Legs")),
         ('getattr(model.noise, "milk", None)', ("other/module.py", "milk")),
+        ('hasattr(self._noise, "milk")', ("other/module.py", "milk")),
+        ('hasattr(surface, "milk")', ("other/module.py", "milk")),
+        ('hasattr(nodes, "milk")', ("other/module.py", "milk")),
+        ('hasattr(type(noise), "milk")', ("other/module.py", "milk")),
+        ('hasattr(noise.__class__, "milk")', ("other/module.py", "milk")),
+        ('hasattr(noises[0], "milk")', ("other/module.py", "milk")),
+        ("issubclass(kind, Cow)", ("other/module.py", "Cow")),
+        ("animal.__class__ is Cow", ("other/module.py", "Cow")),
     ],
 )
 def test_a_question_is_seen(tmp_path: Path, text: str, found: tuple[str, str]) -> None:
