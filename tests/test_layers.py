@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -60,7 +61,32 @@ BORROWED = {
 }
 
 SHARED_MATHS = {"rows", "numerics", "geometry", "latent", "loops", "basis_maps"}
-"""Shared parts of which all is maths."""
+"""Shared parts of which all is maths. ``validation`` and ``base`` are none: they are what scikit-learn's contract asks
+of every estimator, and stand on its checks and mixins. What they take from there they hand on to no maths."""
+
+# Imports by name, which no other test here can follow: the only files with any, with the reason for each.
+LOADERS = {
+    "": "public names are loaded when they are asked for",
+    "methods": "the register loads a method when it is asked for",
+    "plot": "pictures are loaded when they are asked for",
+    "exceptions": "an optional library, named in the error where it is missing",
+    "files.steps": "steps of scikit-learn that a file holds",
+    "files.atomic": "locks that not every system has",
+    "explorer.notebooks": "an optional library",
+    "cli.tables.arrow_text": "an optional library",
+    "cli.tables.encodings": "an optional library",
+    "cli.tables.memory": "an optional library",
+    "cli.tables.reading": "an optional library",
+    "cli.tables.rows": "an optional library",
+    "cli.tables.sampling": "an optional library",
+}
+
+# The register leads to every method, past all layers: the only files below those that use methods that read it.
+READERS = {
+    "": "public names are those of the register",
+    "citations": "papers of a method",
+    "validation.refusals": "names the methods that take blocks",
+}
 
 # The only imports that may point the other way, and only inside the method named, in one file of ``base`` each.
 LAZY = {"plot": "plot", "explorer": "explore", "notebook": "_summary"}
@@ -220,6 +246,44 @@ def _foreign(each: Import, home: str) -> list[str]:
     return said
 
 
+def names_imported(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
+    """Module, name and name here of all that ``from … import …`` takes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((node.module, alias.name, alias.asname or alias.name) for alias in node.names)
+
+
+def borrowed_through_others(package: Path) -> list[str]:
+    """Maths that takes a name of scikit-learn from a module of ours."""
+    trees = {name.removesuffix(".__init__"): tree for name, tree in trees_by_module(package).items()}
+    lent = {
+        (name, here)
+        for name, tree in trees.items()
+        for module, _, here in names_imported(tree)
+        if module.partition(".")[0] == "sklearn"
+    }
+    estimators = estimator_modules(package)
+    return [
+        f"{name} takes {what} of scikit-learn from {module}: no maths imports scikit-learn"
+        for name, tree in trees.items()
+        if (LAYERS.get(noun(name)) == SLICES or noun(name) in SHARED_MATHS) and name not in estimators
+        for module, what, _ in names_imported(tree)
+        if (module, what) in lent
+    ]
+
+
+def modules_with(package: Path, *names: str) -> set[str]:
+    """Modules in which one of these names stands, without the package's own name."""
+    found = set()
+    for module, tree in trees_by_module(package).items():
+        words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        words |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        words |= {name for _, name, _ in names_imported(tree)}
+        if words & set(names):
+            found.add(module.removesuffix("__init__").rstrip(".").partition(".")[2])
+    return found
+
+
 def _name(node: ast.expr) -> str:
     """The last name of an expression such as ``base.Estimator`` or ``Noise[P]``."""
     node = node.value if isinstance(node, ast.Subscript) else node
@@ -269,6 +333,23 @@ def test_the_house_keeps_its_layers() -> None:
 
 def test_inside_a_family_compiled_code_comes_first_then_maths_then_estimators() -> None:
     assert storey_complaints(PACKAGE) == []
+
+
+def test_no_maths_takes_from_scikit_learn_through_others() -> None:
+    assert borrowed_through_others(PACKAGE) == []
+
+
+def test_imports_by_name_stand_where_they_are_listed_only() -> None:
+    assert modules_with(PACKAGE, "import_module", "__import__") == set(LOADERS)
+
+
+def test_the_register_is_read_from_below_where_that_is_listed_only() -> None:
+    below = {
+        module
+        for module in modules_with(PACKAGE, "METHODS", "manifolds", "method_of")
+        if LAYERS.get(module.partition(".")[0], 0) <= SLICES and module != "methods"
+    }
+    assert below == set(READERS)
 
 
 def test_every_method_is_taken_for_an_estimator() -> None:
@@ -426,3 +507,18 @@ def test_a_family_in_order_passes(tmp_path: Path) -> None:
         "gtm/mixed.py": "from prinfold.gtm.estimator import GTM\nclass Mixed(GTM): ...\n",
     }
     assert storey_complaints(build(tmp_path, ROOM | files)) == []
+
+
+def test_what_is_taken_past_the_layers_is_caught(tmp_path: Path) -> None:
+    files = {
+        "base/checks.py": "from sklearn.utils import check_array as checked\n",
+        "gtm/sums.py": "from prinfold.base.checks import checked\n",
+        "gtm/loader.py": "import importlib\nimportlib.import_module('prinfold.plot')\n",
+        "gtm/reader.py": "from prinfold import methods\nmethods.METHODS['GTM']\n",
+    }
+    package = build(tmp_path, files)
+    assert borrowed_through_others(package) == [
+        "prinfold.gtm.sums takes checked of scikit-learn from prinfold.base.checks: no maths imports scikit-learn"
+    ]
+    assert modules_with(package, "import_module", "__import__") == {"gtm.loader"}
+    assert modules_with(package, "METHODS", "manifolds", "method_of") == {"gtm.reader"}
