@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -85,8 +86,23 @@ def test_verbs_words_and_questions(sources: list[house.Source]) -> None:
     assert rows["more verbs in protocols that extend it"].detail == ["bound"]
     assert rows["names asked of a noise by `hasattr` or `getattr`"].detail == ["bound", "words"]
     assert rows["class names with several meanings"].detail == {"State": 2}
+    assert rows["… of them docstrings, and imports"].found == "4 and 6"
     assert rows["docstrings that open with “What”"].found == "1"
     assert [rows[f"`{name}`"].found for name in ("isinstance", "getattr", "hasattr")] == ["1", "1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("a == 'b'", True),
+        ("a in ('b', c)", True),
+        ("a == b", False),
+        ("a == ''", False),
+        ("__name__ == '__main__'", False),
+    ],
+)
+def test_comparisons_with_a_word_are_seen(text: str, held: bool) -> None:
+    assert house._compares_words(ast.parse(text, mode="eval").body) is held
 
 
 def test_older_numbers_stand_in_a_column_of_their_own() -> None:

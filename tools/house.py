@@ -337,7 +337,10 @@ def word_rows(sources: list[Source]) -> list[Row]:
     for source, node in _classes(sources):
         homes[node.name].append(source.path.as_posix())
     shared = Counter({name: len(set(files)) for name, files in homes.items() if len(set(files)) > 1})
-    statements = sum(isinstance(node, ast.stmt) for source in sources for node in ast.walk(source.tree))
+    nodes = [node for source in sources for node in ast.walk(source.tree)]
+    statements = sum(isinstance(node, ast.stmt) for node in nodes)
+    imports = sum(isinstance(node, ast.Import | ast.ImportFrom) for node in nodes)
+    texts = sum(isinstance(node, ast.Expr) and _is_word(node.value) for node in nodes)
     what = Counter({source.path.as_posix(): _vague_docstrings(source.tree) for source in sources})
     long = Counter()
     for source in sources:
@@ -348,9 +351,24 @@ def word_rows(sources: list[Source]) -> list[Row]:
     return [
         Row("class names with several meanings", f"{len(shared)}: {_largest(shared, '', 10)}", "0", dict(shared)),
         Row("statements in `src`", str(statements), "clearly fewer"),
+        Row("… of them docstrings, and imports", f"{texts} and {imports}"),
+        Row("comparisons with a word", str(sum(map(_compares_words, nodes)))),
         Row("docstrings that open with “What”", str(what.total()), "0", {k: n for k, n in what.items() if n}),
         Row(f"function bodies over {LONG_BODY} lines", f"{len(long)}: {_largest(long)}", "", dict(long)),
     ]
+
+
+def _is_word(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _compares_words(node: ast.AST) -> bool:
+    """Whether something is held against a text, or looked for in a row of texts."""
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = [node.left, *node.comparators]
+    sides += [part for each in sides if isinstance(each, ast.Tuple | ast.List | ast.Set) for part in each.elts]
+    return any(_is_word(each) and each.value and each.value != "__main__" for each in sides)
 
 
 def _vague_docstrings(tree: ast.Module) -> int:
