@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold import GTM, SOM, Blocks, Schedule, datasets, load
+from prinfold.base.surface_geometry import SurfaceGeometry
 from prinfold.exceptions import (
     CorruptModelFileError,
     DegenerateWarning,
@@ -418,3 +420,26 @@ def test_no_more_than_a_sample_of_blocks_is_held(monkeypatch):
 def test_online_training_takes_no_blocks():
     with pytest.raises(UnsupportedInputError, match="rows one by one"):
         SOM(trainer="online").fit(Blocks(np.zeros((10, 2))))
+
+
+def test_a_wide_table_is_projected_as_in_the_columns_that_its_rows_span():
+    rng = np.random.default_rng(0)
+    narrow = rng.normal(size=(20, 6)) * [5, 3, 1, 1, 1, 1]
+    turn, place = np.linalg.qr(rng.normal(size=(200, 6)))[0].T, rng.normal(size=200)
+    few, many = (SOM(nodes=5).fit(X) for X in (narrow, narrow @ turn + place))
+    assert few._geometry().inside is None
+    assert many._geometry().inside is not None
+    new = rng.normal(size=(7, 200))  # off the span, too
+    flat = many._geometry()
+    flat = SurfaceGeometry(flat.latent, flat.point, flat.jacobian, flat.detail).nearest(new)
+    assert_allclose(many.project(new), flat.points, atol=1e-5)
+    assert_allclose(many._nearest(new).squared_distance, flat.squared_distance, rtol=1e-9)
+    assert_allclose(many.project(narrow @ turn + place), few.project(narrow) @ turn + place, atol=1e-4)
+
+
+def test_thousands_of_columns_are_projected_within_seconds():
+    X = np.random.default_rng(0).normal(size=(30, 5000))
+    model = SOM().fit(X)
+    start = time.process_time()
+    assert np.isfinite(model.project(X)).all()
+    assert time.process_time() - start < 2.5  # a mesh in all columns took 5.4

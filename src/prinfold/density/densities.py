@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from math import log, pi
 from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -24,6 +24,7 @@ from prinfold.density.kernel_widths import Bandwidth, check_bandwidth
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, shown
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, numbers, part, positive, text
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.rows.rows import shared_property
 from prinfold.validation.object_verbs import check_verbs
 from prinfold.validation.settings import instance_of
@@ -91,6 +92,15 @@ def resampled(density: Density) -> ResampledDensity:
         f"resampling needs kernels of one bandwidth on the rows, got {type(density).__name__}. "
         "Give a bandwidth, or the name of a rule for one"
     )
+
+
+@runtime_checkable
+class SpannedDensity(Density, Protocol):
+    """A density that may lie in the span of few rows."""
+
+    @property
+    def in_span(self) -> KernelsInSpan | None:
+        """The same density in coordinates of that span; None where they would be no fewer than the columns."""
 
 
 class Kernels(NamedTuple):
@@ -219,6 +229,11 @@ class KernelDensity:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # cached sums are made again
 
     @shared_property
+    def in_span(self) -> KernelsInSpan | None:
+        n, D = self.rows.shape
+        return KernelsInSpan.of(self) if n + 1 < D and np.ndim(self.bandwidth) == 0 else None
+
+    @shared_property
     def _kernels(self) -> Kernels:
         # About the middle of the rows, so that none loses digits to where the zero of a column happens to be.
         return Kernels.of(self.bandwidth, np.median(self.rows, axis=0))
@@ -232,6 +247,46 @@ class KernelDensity:
     @shared_property
     def _log_volume(self) -> float:
         return float(0.5 * self.rows.shape[1] * log(2.0 * pi) + self._kernels.log_volume)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelsInSpan:
+    """Round kernels on n rows of many more columns, as seen from a place: in the rows' span, and how far outside.
+
+    With F the frame of the span and t the distance of x from it,
+
+        log p(x) = log p_F(xF, t) − (D − r − 1) log(√(2π) h),
+
+    p_F being the density of r + 1 columns with kernels on (x_j F, 0). In the D − r − 1 directions that are left out
+    the gradient vanishes, and the second derivative is −1/h², the least that there can be.
+    """
+
+    span: ColumnSpan
+    density: KernelDensity
+    log_left_out: float
+
+    @classmethod
+    def of(cls, wide: KernelDensity) -> KernelsInSpan:
+        """The coordinates for a density of more columns than rows."""
+        origin, (n, D) = np.median(wide.rows, axis=0), wide.rows.shape
+        span = ColumnSpan.of(wide.rows - origin, origin)
+        places = np.pad(span.inside(wide.rows), ((0, 0), (0, 1)))
+        left_out = (D - n - 1) * (0.5 * log(2.0 * pi) + log(float(wide.bandwidth)))
+        return cls(span, replace(wide, rows=places), left_out)
+
+    def enter(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(m, r + 1) coordinates of places (m, D), and (m, D) unit vectors from the span to each, or zeros."""
+        frame = cast(FloatArray, self.span.frame)
+        away = X - self.span.origin
+        inside = _times(frame.T, away)  # each place as if it came alone
+        away -= _times(frame, inside)
+        distance = np.linalg.norm(away, axis=1, keepdims=True)
+        return np.append(inside, distance, axis=1), away / np.where(distance > 0, distance, 1.0)
+
+    def leave(self, vectors: FloatArray, outward: FloatArray) -> FloatArray:
+        """(m, D, k) vectors from their coordinates (m, r + 1, k)."""
+        inside = cast(FloatArray, self.span.frame) @ vectors[:, :-1]
+        return np.asarray(inside + outward[:, :, None] * vectors[:, -1:])
 
 
 def check_rows(rows: Any, weight: Any) -> None:

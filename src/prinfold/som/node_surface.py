@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import as_rows, blas_on_one_thread
 from prinfold.som.neighborhoods import GaussianNeighborhood, Neighborhood
@@ -144,6 +145,17 @@ class NodeMap:
         """Places of the nodes that have won rows, and their wins."""
         occupied = self.won.occupied
         return places_of(self.latent)[occupied], self.won.only(occupied)
+
+    @cached_property
+    def in_span(self) -> tuple[ColumnSpan, NodeMap]:
+        """The span of what nodes have won, and the map in its coordinates; with missing cells, all columns.
+
+        y(z) is a mean of the rows that nodes have won, of which wide tables have fewer than columns.
+        """
+        span = ColumnSpan(None) if self.won.mass.shape[1] > 1 else ColumnSpan.of(self.won.only(self.won.occupied).sums)
+        if span.frame is None:
+            return span, self
+        return span, NodeMap(self.latent, NodeWins(self.won.mass, span.inside(self.won.sums)), self.width)
 
     def _column_map(self, column: int) -> NodeMap:
         """The map of one column alone, on the nodes that saw it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.surface_geometry import SurfaceGeometry
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, UnsupportedInputError, warn_caller
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.geometry.projection import project_to_surface
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.som import model
@@ -185,7 +187,12 @@ class SOMVerbs(PrincipalManifold):
     def _geometry(self) -> SurfaceGeometry:
         widths = _MESH_DETAIL.get(self.latent_.dimension, 4.0)
         detail = float(widths * self._model.width / self.latent_.node_units.max())
-        return SurfaceGeometry(self.latent_, self._point, self._jacobian, detail, kept=self._model.remembered)
+        whole = SurfaceGeometry(self.latent_, self._point, self._jacobian, detail, kept=self._model.remembered)
+        span, narrow = self._model.in_span
+        if span.frame is None:
+            return whole
+        inside = SurfaceGeometry(self.latent_, narrow.point, narrow.jacobian, detail, kept=narrow.remembered)
+        return replace(whole, span=ColumnSpan(span.frame, self.offset_), inside=inside)
 
     def _point(self, Z: FloatArray) -> FloatArray:
         return self._model.point(Z) + self.offset_

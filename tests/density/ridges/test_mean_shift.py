@@ -460,3 +460,40 @@ def test_a_dip_along_a_ridge_makes_it_no_sharper():
     found = FlowResult(*np.zeros((2, 1, 2)), np.array([[2.0, -0.04]]), *np.zeros((3, 1)))
     found = found._replace(tangent=np.ones((1, 2, 1)))
     np.testing.assert_allclose(found.ridgeness, 0.04)
+
+
+@pytest.mark.parametrize("dimension", [0, 1, 2])
+def test_wide_tables_flow_as_they_do_in_the_span_of_their_rows(dimension):
+    rng = np.random.default_rng(3)
+    narrow, new = rng.normal(size=(12, 14)), rng.normal(size=(5, 14))  # two columns are spanned by the new rows alone
+    narrow[:, 12:] = 0.0
+    turn, place = np.linalg.qr(rng.normal(size=(90, 14)))[0].T, rng.normal(size=90)
+    flat = Flow(KernelDensity(narrow, np.ones(12), 1.7), dimension, max_iter=300)
+    wide = Flow(KernelDensity(narrow @ turn + place, np.ones(12), 1.7), dimension, max_iter=300)
+    assert wide.in_span is not None
+    for rows in (narrow, new):
+        wanted, found = flat(rows), wide(rows @ turn + place)
+        np.testing.assert_allclose(found.points, wanted.points @ turn + place, atol=1e-6)
+        np.testing.assert_allclose(found.curvature[:, :14], wanted.curvature, atol=1e-6)
+        np.testing.assert_allclose(found.curvature[:, 14:], -1.0)
+        left_out = 76 * (0.5 * np.log(2 * np.pi) + np.log(1.7))
+        np.testing.assert_allclose(found.log_density + left_out, wanted.log_density, atol=1e-8)
+        np.testing.assert_array_equal(found.status, wanted.status)
+        turned = np.einsum("nia,nib->nab", wanted.tangent, wanted.tangent)
+        again = np.einsum("nia,nib->nab", found.tangent, np.einsum("ij,nia->nja", turn, wanted.tangent))
+        np.testing.assert_allclose(np.abs(np.linalg.det(again)), np.linalg.det(turned), atol=1e-5)
+
+
+@pytest.mark.parametrize("newton", [True, False])
+def test_the_span_of_the_rows_gives_what_all_columns_give(newton, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(15, 60)), rng.normal(size=(4, 60))
+    flow = Flow(KernelDensity(X, rng.uniform(0.5, 2.0, 15), 4.5), 1, newton=newton, max_iter=40)
+    rows = np.concatenate([X, new])
+    found = flow(rows)
+    monkeypatch.setattr(Flow, "in_span", None)
+    whole = flow(rows)
+    for name in ("points", "curvature", "log_density", "status", "n_iter"):
+        np.testing.assert_allclose(getattr(found, name), getattr(whole, name), atol=1e-7)
+    along = np.abs(np.einsum("nia,nia->n", found.tangent, whole.tangent))  # directions have no sign
+    np.testing.assert_allclose(along, 1.0, atol=1e-7)

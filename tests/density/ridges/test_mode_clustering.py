@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import prinfold
-from prinfold import ModeClustering
+from prinfold import DensityRidge, ModeClustering
 from prinfold.density.ridges.mean_shift import Status
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidDataError
 
@@ -112,3 +115,14 @@ def test_files(tmp_path):
     again.labels_ = again.labels_ + 7
     with pytest.raises(CorruptModelFileError, match="labels_ of its modes"):
         again._restore()
+
+
+@pytest.mark.parametrize("method", [ModeClustering, DensityRidge])
+def test_thousands_of_columns_and_few_rows_take_seconds(method):
+    X = np.random.default_rng(0).normal(size=(20, 3000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        start = time.process_time()
+        model = method().fit(X)
+    assert time.process_time() - start < 20  # matrices of all pairs of columns took minutes
+    assert np.isfinite(model.score_samples(X) if method is ModeClustering else model.transform(X)).all()

@@ -21,7 +21,14 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.density.densities import STORED_DENSITY, Density, Derivatives, resampled
+from prinfold.density.densities import (
+    STORED_DENSITY,
+    Density,
+    Derivatives,
+    KernelsInSpan,
+    SpannedDensity,
+    resampled,
+)
 from prinfold.density.masks import Edge
 from prinfold.density.ridges.normals import InverseCovariance, Normal
 from prinfold.density.row_spaces import Globe, RowSpace
@@ -181,6 +188,17 @@ class Flow:
         """The flow to the ridge of the density on other rows, for bands and p-values."""
         return replace(self, density=resampled(self.density).on_rows(rows, weight))
 
+    @property
+    def in_span(self) -> KernelsInSpan | None:
+        """Coordinates of fewer columns in which every step is the same; None where there are none.
+
+        Eigenvectors of −∇² log p of a wide table with few rows lie in the span of the rows or across it.
+        """
+        if not isinstance(self.density, SpannedDensity) or not self.normal.own or self.sphere is not None:
+            return None
+        found = self.density.in_span
+        return None if found is None or self.dimension >= found.density.n_columns - 1 else found
+
 
 class _Places(NamedTuple):
     """Tangent, curvature and log density at some places, as in :class:`FlowResult`, and the next ``step`` (m, D).
@@ -271,10 +289,16 @@ class RidgeWalk:
         found = _Places(
             np.empty((n, D, d)), np.empty((n, q)), np.empty(n), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool)
         )
-        size = int(np.clip(_BLOCK_NUMBERS // D**2, 1, _BLOCK_ROWS))
+        spanned = self.flow.in_span
+        width = D if spanned is None else spanned.density.n_columns
+        size = int(np.clip(_BLOCK_NUMBERS // (D * width), 1, _BLOCK_ROWS))
 
         def one(part: slice) -> None:
-            block = _evaluate(self.flow, self.points[rows[part]], self._plain[rows[part]])
+            X, plain = self.points[rows[part]], self._plain[rows[part]]
+            if spanned is None:
+                block = _evaluate(self.flow, X, plain)
+            else:
+                block = _evaluate_in_span(self.flow, spanned, X, plain)
             for whole, values in zip(found, block, strict=True):
                 whole[part] = values
 
@@ -300,6 +324,22 @@ def _evaluate(flow: Flow, X: FloatArray, plain: BoolArray) -> _Places:
         shift[close] = newton / np.maximum(size, 1.0)[:, None]
     step = np.einsum("mia,ma->mi", across, shift)
     return _Places(vectors[:, :, :d], curvature, at.log_density, step, left, close)
+
+
+def _evaluate_in_span(flow: Flow, spanned: KernelsInSpan, X: FloatArray, plain: BoolArray) -> _Places:
+    """The same as :func:`_evaluate` from coordinates in the span of the rows.
+
+    Across the span the density falls off as a single kernel does, by −1 in units of the squared bandwidth.
+    """
+    places, outward = spanned.enter(X)
+    found = _evaluate(replace(flow, density=spanned.density), places, plain)
+    n_left_out = X.shape[1] - places.shape[1]
+    return found._replace(
+        tangent=spanned.leave(found.tangent, outward),
+        curvature=np.pad(found.curvature, ((0, 0), (0, n_left_out)), constant_values=-1.0),
+        log_density=found.log_density - spanned.log_left_out,
+        step=spanned.leave(found.step[:, :, None], outward)[:, :, 0],
+    )
 
 
 def _directions(flow: Flow, X: FloatArray, at: Derivatives) -> tuple[FloatArray, FloatArray]:

@@ -122,7 +122,7 @@ class RowFrame(NamedTuple):
     def of(cls, rows: FloatArray, weight: FloatArray) -> RowFrame:
         mean = np.average(rows, axis=0, weights=weight)
         centered = rows - mean
-        axes = np.linalg.eigh((centered.T * weight) @ centered)[1]
+        axes = _principal_axes(centered * np.sqrt(weight)[:, None])
         skewed = weight @ (centered @ axes) ** 3
         return cls(rows, weight, mean, axes * np.where(skewed < 0, -1.0, 1.0))
 
@@ -135,6 +135,16 @@ class RowFrame(NamedTuple):
     def back(self, inside: FloatArray) -> FloatArray:
         """Rows in data units, from rows in the frame."""
         return self.mean + inside @ self.axes.T
+
+
+def _principal_axes(centered: FloatArray) -> FloatArray:
+    """(D, D) eigenvectors of XᵀX by rising eigenvalues; in wide tables the span of the rows comes last."""
+    n, D = centered.shape
+    if n >= D:
+        return np.asarray(np.linalg.eigh(centered.T @ centered)[1])
+    basis = np.linalg.qr(centered.T, mode="complete")[0]
+    inside = centered @ basis[:, :n]
+    return np.append(basis[:, n:], basis[:, :n] @ np.linalg.eigh(inside.T @ inside)[1], axis=1)
 
 
 def _has_ridge(flow: Flow, nodes: RidgeNodes) -> FloatArray:
