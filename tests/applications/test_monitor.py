@@ -396,3 +396,14 @@ def test_columns_of_other_kinds_are_refused():
     frame = pd.DataFrame({"size": np.arange(40.0), "count": np.arange(40) % 7})
     with pytest.raises(InvalidParameterError, match="columns of numbers only, and the map it was given"):
         SurfaceMonitor(MixedGTM()).fit(frame)
+
+
+def test_a_file_that_simulated_more_than_a_fit_may_is_read_and_not_fitted_again(tmp_path):
+    X = datasets.make_half_circle(60, rng=0).X
+    model = SurfaceMonitor(MAP, **QUICK).fit(X)
+    model.n_simulated = 10**6
+    model.save(tmp_path / "m.prinfold")
+    back = load(tmp_path / "m.prinfold")
+    assert_array_equal(back.score_samples(X), model.score_samples(X))
+    with pytest.raises(InvalidParameterError, match="from 1 to 100000, got 1000000"):
+        back.fit(X)

@@ -132,8 +132,20 @@ def test_a_page_works_under_its_policy(model: Any, open_page: Callable[..., Any]
 
 # ------------------------------------------------------------------------------------------------- cells of a table
 
-CELLS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "plain", "a=b", "-5", "+1.5e-3", "", "'=x"]
-NEUTRAL = ["'=1+1", "'+cmd|' /C calc'!A0", "'-2+3", "'@SUM(A1)", "'\t=1", *CELLS[5:]]
+CELLS = [
+    "=1+1",
+    "+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\n=1",
+    "\uff1d1",
+    "\uff0b1+1",
+    "\uff0d1+1",
+    "\uff20SUM",
+]
+CELLS += ["plain", "a=b", "-5", "+1.5e-3", "", "'=x"]
+NEUTRAL = [*(f"'{each}" for each in CELLS[:10]), *CELLS[10:]]
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt"])

@@ -76,8 +76,9 @@ def test_too_many_rows_are_not_drawn(model, n):
 
 
 def test_too_many_rows_are_not_simulated():
-    with pytest.raises(NotEnoughMemoryError, match="lower n_simulated"):
-        SurfaceMonitor(n_simulated=10**12).fit(X)
+    for n in (100_001, 10**12, 10**400):
+        with pytest.raises(InvalidParameterError, match="n_simulated must be a whole number from 1 to 100000, got"):
+            SurfaceMonitor(n_simulated=n).fit(X)
     with pytest.raises(NotEnoughMemoryError, match="lower n_samples"):
         datasets.make_spiral(10**13)
     with pytest.raises(InvalidParameterError, match="n must be a whole number"):

@@ -41,6 +41,10 @@ _BETWEEN_0_AND_1 = Constraint(lambda v: real(0, above=True).test(v) and v < 1, "
 P_VALUE_REFERENCES = ("calibration", "model")
 """Where p-values come from."""
 
+_MOST_SIMULATED = 100_000
+"""Rows that are drawn for the limits of the model, at most: more take minutes and hours, and move a quantile by nothing
+that would be seen (that of a probability of 0.01 is known to 0.0003 by so many)."""
+
 _ROUNDING_SQUARE = 1e-12
 """Sum of squared gaps, in units of the noise, below which a row lies on the surface but for rounding."""
 
@@ -68,7 +72,7 @@ class SurfaceMonitor(OutlierMixin, MonitorMeasures):
     held_out : float, default=0.3
         Share of the rows that is held out, unless each is in turn.
     n_simulated : int, default=2000
-        Rows that are drawn from the model for p-values of its own.
+        Rows that are drawn from the model for p-values of its own, at most 100 000: limits by more would hardly differ.
     random_state : int, RandomState or Generator, default=0
         Seed of what is random: the rows held out, and those drawn.
 
@@ -171,6 +175,7 @@ class SurfaceMonitor(OutlierMixin, MonitorMeasures):
         SurfaceMonitor
         """
         check_parameters(self, self._constraints)
+        check_setting("n_simulated", self.n_simulated, integer(1, _MOST_SIMULATED))  # files of more are still read
         forget(self)
         if accepts("frames", self.estimator):
             raise InvalidParameterError(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-_FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_MARKS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+"""The last four are the full-width forms of the first four, which some spreadsheets read as these."""
 
 
 def spreadsheet_text(cell: Any) -> Any:

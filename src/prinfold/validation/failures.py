@@ -196,7 +196,9 @@ def _named_errors(left: set[str], verb: str, owner: str, refusal: Callable[[str]
         raise
     except MemoryError as error:
         raise NotEnoughMemoryError(f"{owner} ran out of memory in {verb}: {error}; {_MEMORY_ADVICE}") from error
-    except (ArithmeticError, np.linalg.LinAlgError) as error:
+    except np.linalg.LinAlgError as error:
+        raise InvalidDataError(refusal(_reason(left) or _NO_DECOMPOSITION)) from error
+    except ArithmeticError as error:
         raise InvalidDataError(refusal(str(error))) from error
     except Exception as error:
         _refuse_checkpoint(owner, error)
@@ -215,6 +217,9 @@ def _refuse_checkpoint(owner: str, error: Exception) -> None:
             "there. Delete it to begin anew"
         ) from error
 
+
+_NO_DECOMPOSITION = "a matrix cannot be solved or decomposed in double precision"
+"""What is told in place of LAPACK's words, which are about rows and columns of a matrix that nobody has seen."""
 
 _MEMORY_ADVICE = "give fewer rows or columns, or ask for less: fewer nodes, basis functions or maps"
 

@@ -22,7 +22,7 @@ function csvLine(page, line) {
 }
 
 // A spreadsheet takes text that begins so for a formula and runs it; behind an apostrophe it is text. Numbers stay numbers.
-const plainText = (value) => (/^[=+\-@\t\r]/.test(String(value)) && !NUMBER.test(String(value)) ? `'${value}` : String(value));
+const plainText = (value) => (/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(String(value)) && !NUMBER.test(String(value)) ? `'${value}` : String(value));
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?Infinity$/i;
 
 function csvOf(page, rows) {
