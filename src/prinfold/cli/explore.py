@@ -118,7 +118,7 @@ def rows_to_show(
     column = _name_column(table, options.names, [*cells.names, *([] if label is None else [label])], console)
     about["names"] = _names(table, column, index, len(cells.missing))
     if carry:
-        about["decimal"] = table.dialect.decimal
+        about["decimal"] = table.output_format.decimal
         used = frozenset(cells.names)
         about["extra"] = {name: each[index] for name, each in table.columns.items() if name not in used}
     rows = cells.rows(index)

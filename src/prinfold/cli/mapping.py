@@ -101,8 +101,8 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
             found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)
         columns = _result_columns(table, cells, found, placed, written, options.keep or [])
         with nullcontext() if out == STANDARD else console.working(f"Writing {out.name}"):
-            write_table(out, columns, table.dialect)
-        console.note(*table.notes, *([table.dialect.words] if is_text(out) and table.dialect.words else []))
+            write_table(out, columns, table.output_format)
+        console.note(*table.notes, *([table.output_format.words] if is_text(out) and table.output_format.words else []))
         console.say(f"{quantity(len(written), 'row')} → {out}: {', '.join(columns)}" if out != STANDARD else "")
         console.result |= {"command": name, "model": options.model, "data": options.data, "out": out}
         console.result |= {"rows": len(written), "placed": len(placed), "columns": list(columns)}

@@ -22,7 +22,6 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.cli.tables.arrow_text import PlainText, has_arrow
-from prinfold.cli.tables.dialect import Dialect
 from prinfold.cli.tables.encodings import (
     WESTERN,
     encoding_of,
@@ -43,6 +42,7 @@ from prinfold.cli.tables.number_formats import (
     numbers_with_commas,
     plain_numbers,
 )
+from prinfold.cli.tables.output_format import OutputFormat
 from prinfold.cli.tables.sampling import Draw
 from prinfold.exceptions import InvalidDataError, quantity
 
@@ -445,7 +445,7 @@ class SpooledText:
 
     path: Path
     n_rows: int
-    dialect: Dialect
+    output_format: OutputFormat
     named: bool
     notes: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
@@ -471,8 +471,8 @@ def spool_delimited(
             rmtree(target.parent, ignore_errors=True)
     if not n_rows:
         return None
-    dialect = Dialect.like(layout.separator, layout.encoding, commas=plain.decimal == COMMA)
-    found = SpooledText(target, n_rows, dialect, layout.names is not None, layout.notes, layout.units)
+    output_format = OutputFormat.like(layout.separator, layout.encoding, commas=plain.decimal == COMMA)
+    found = SpooledText(target, n_rows, output_format, layout.names is not None, layout.notes, layout.units)
     finalize(found, rmtree, target.parent, ignore_errors=True)
     return found
 

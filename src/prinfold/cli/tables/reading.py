@@ -30,7 +30,6 @@ from prinfold.cli.tables.delimited import (
     read_sheet_cells,
     spool_delimited,
 )
-from prinfold.cli.tables.dialect import PLAIN, Dialect
 from prinfold.cli.tables.number_formats import (
     COMMA,
     AmbiguousError,
@@ -39,6 +38,7 @@ from prinfold.cli.tables.number_formats import (
     is_formatted,
     number_of,
 )
+from prinfold.cli.tables.output_format import PLAIN, OutputFormat
 from prinfold.cli.tables.sampling import Draw, batches_of, draw_arrow, draw_parquet, is_large
 from prinfold.cli.tables.workbooks import read_sheet, title_rows
 from prinfold.exceptions import (
@@ -76,7 +76,7 @@ class FileTable:
     ``unclear`` says of columns of text why they cannot be read as the numbers that they seem to be.
     Where only some rows were drawn, ``whole`` is how many there are, and a large text file is ``spooled``. The columns
     of an ``embedding`` of cells have one scale, and ``units`` stand below the names in some files. Results in text
-    follow the ``dialect`` of the file.
+    follow the ``output_format``, that of the file.
     """
 
     path: Path
@@ -90,7 +90,7 @@ class FileTable:
     embedding: bool = False
     spooled: SpooledText | None = None
     units: tuple[str, ...] = ()
-    dialect: Dialect = PLAIN
+    output_format: OutputFormat = PLAIN
 
     def with_units(self, names: Sequence[str]) -> list[str]:
         """Names, each with the unit that stands below it in the file."""
@@ -242,10 +242,16 @@ def _spooled(path: Path, reading: Reading, draw: Draw) -> FileTable | None:
     some = _table_of_arrow(path, draw_arrow(found.path, found.n_rows, draw))
     if _holds_formatted_numbers(some, reading):
         return None  # as numbers they are read by our own reader alone
-    notes = (*found.notes, *layout_notes(named=found.named, commas=found.dialect.decimal == COMMA), *some.notes)
+    notes = (*found.notes, *layout_notes(named=found.named, commas=found.output_format.decimal == COMMA), *some.notes)
     whole = found.n_rows if found.n_rows > len(some) else None
     return replace(
-        some, notes=notes, named=found.named, whole=whole, spooled=found, units=found.units, dialect=found.dialect
+        some,
+        notes=notes,
+        named=found.named,
+        whole=whole,
+        spooled=found,
+        units=found.units,
+        output_format=found.output_format,
     )
 
 
@@ -293,7 +299,7 @@ def _table_of_cells(path: Path, found: TextCells, reading: Reading) -> FileTable
         unclear,
         found.whole,
         units=found.units,
-        dialect=Dialect.like(found.separator, found.encoding, commas=DECIMAL_COMMAS in all_notes),
+        output_format=OutputFormat.like(found.separator, found.encoding, commas=DECIMAL_COMMAS in all_notes),
     )
 
 

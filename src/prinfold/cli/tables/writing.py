@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from prinfold.cli.tables.dialect import PLAIN, Dialect
+from prinfold.cli.tables.output_format import PLAIN, OutputFormat
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import InvalidDataError, import_optional
 from prinfold.files.atomic import check_target as check_place
@@ -23,7 +23,7 @@ MODEL = (".prinfold",)
 STANDARD = Path("-")
 """Standard output, as the name of a file."""
 
-Writer = Callable[[Path, dict[str, Any], Dialect], None]
+Writer = Callable[[Path, dict[str, Any], OutputFormat], None]
 """What writes columns to a file of one format."""
 
 _WHOLE = 2.0**53
@@ -78,37 +78,37 @@ def check_folder(folder: Path, names: Sequence[str], option: str, *, force: bool
         )
 
 
-def write_table(path: Path, columns: dict[str, Any], dialect: Dialect = PLAIN) -> None:
-    """Write columns of numbers or text in the format that the name of the file says, text in a dialect."""
+def write_table(path: Path, columns: dict[str, Any], output_format: OutputFormat = PLAIN) -> None:
+    """Write columns of numbers or text in the format that the name of the file says, text in the format given."""
     if path == STANDARD:
         with encodable("standard output"):
-            _write_rows(sys.stdout, columns, dialect)
+            _write_rows(sys.stdout, columns, output_format)
         return
     with whole_file(path) as passing:
-        WRITERS[path.suffix.lower()](passing, columns, dialect)
+        WRITERS[path.suffix.lower()](passing, columns, output_format)
 
 
 def is_text(path: Path) -> bool:
-    """Whether a result of that name is text, which has a dialect."""
+    """Whether a result of that name is text, which is written in a format of its own."""
     return path == STANDARD or path.suffix.lower() in _TEXTS
 
 
-def _write_text(path: Path, columns: dict[str, Any], dialect: Dialect) -> None:
-    with path.open("w", newline="", encoding=dialect.encoding) as file:
-        _write_rows(file, columns, dialect)
+def _write_text(path: Path, columns: dict[str, Any], output_format: OutputFormat) -> None:
+    with path.open("w", newline="", encoding=output_format.encoding) as file:
+        _write_rows(file, columns, output_format)
 
 
-def _write_tabs(path: Path, columns: dict[str, Any], dialect: Dialect) -> None:
-    _write_text(path, columns, dialect._replace(separator="\t"))
+def _write_tabs(path: Path, columns: dict[str, Any], output_format: OutputFormat) -> None:
+    _write_text(path, columns, output_format._replace(separator="\t"))
 
 
-def _write_rows(file: TextIO, columns: dict[str, Any], dialect: Dialect) -> None:
-    writer = csv.writer(file, delimiter=dialect.separator, lineterminator="\n")
+def _write_rows(file: TextIO, columns: dict[str, Any], output_format: OutputFormat) -> None:
+    writer = csv.writer(file, delimiter=output_format.separator, lineterminator="\n")
     writer.writerow(map(spreadsheet_text, columns))
-    writer.writerows(zip(*(_text_cells(each, dialect) for each in columns.values()), strict=True))
+    writer.writerows(zip(*(_text_cells(each, output_format) for each in columns.values()), strict=True))
 
 
-def _text_cells(column: Any, dialect: Dialect) -> list[Any]:
+def _text_cells(column: Any, output_format: OutputFormat) -> list[Any]:
     """Cells as text has them: whole numbers without a point, nothing where there is nothing."""
     values = np.asarray(column)
     if values.dtype.kind != "f":
@@ -116,13 +116,13 @@ def _text_cells(column: Any, dialect: Dialect) -> list[Any]:
     there = values[np.isfinite(values)]
     whole = len(there) > 0 and bool((np.abs(there) < _WHOLE).all() and (there == np.round(there)).all())
     return [
-        "" if np.isnan(each) else int(each) if whole and np.isfinite(each) else dialect.number(each)
+        "" if np.isnan(each) else int(each) if whole and np.isfinite(each) else output_format.number(each)
         for each in values.tolist()
     ]
 
 
 def _write_arrow(module: str, function: str) -> Writer:
-    def write(path: Path, columns: dict[str, Any], dialect: Dialect) -> None:
+    def write(path: Path, columns: dict[str, Any], output_format: OutputFormat) -> None:
         use = f"writing {path.suffix} files", "name a .csv file with --out"
         library, arrow = (import_optional(each, "cli", *use) for each in (module, "pyarrow"))
         getattr(library, function)(arrow.table({name: _arrow_cells(each) for name, each in columns.items()}), path)
@@ -135,7 +135,7 @@ def _arrow_cells(column: Any) -> Any:
     return values.tolist() if values.dtype == object else values
 
 
-def _write_npy(path: Path, columns: dict[str, Any], dialect: Dialect) -> None:
+def _write_npy(path: Path, columns: dict[str, Any], output_format: OutputFormat) -> None:
     numbers = [
         np.asarray(each, dtype=float)
         for name, each in columns.items()
@@ -145,7 +145,7 @@ def _write_npy(path: Path, columns: dict[str, Any], dialect: Dialect) -> None:
         np.save(stream, np.stack(numbers, axis=1), allow_pickle=False)
 
 
-def _write_npz(path: Path, columns: dict[str, Any], dialect: Dialect) -> None:
+def _write_npz(path: Path, columns: dict[str, Any], output_format: OutputFormat) -> None:
     texts = {name: np.asarray(each) for name, each in columns.items()}
     plain: Any = {
         name: np.array(["" if each is None else each for each in values.tolist()]) if values.dtype == object else values

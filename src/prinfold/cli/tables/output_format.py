@@ -10,7 +10,7 @@ SEMICOLON = ";"
 MARKED_UTF8 = "utf-8-sig"
 
 
-class Dialect(NamedTuple):
+class OutputFormat(NamedTuple):
     """The format of a CSV file: what separates cells, what stands before decimals, and the encoding."""
 
     separator: str = COMMA
@@ -18,8 +18,8 @@ class Dialect(NamedTuple):
     encoding: str = "utf-8"
 
     @classmethod
-    def like(cls, separator: str, encoding: str, *, commas: bool) -> Dialect:
-        """The dialect of results of a table with that separator, encoding, and decimal commas or none.
+    def like(cls, separator: str, encoding: str, *, commas: bool) -> OutputFormat:
+        """The format of results of a table with that separator, encoding, and decimal commas or none.
 
         Decimal commas need semicolons between cells. Spreadsheets know UTF-8 by its mark only, which results of a table
         with that mark, or in another encoding, have too.
@@ -31,7 +31,7 @@ class Dialect(NamedTuple):
         )
 
     def number(self, value: float) -> float | str:
-        """A number as this dialect writes it."""
+        """A number as this format writes it."""
         return value if self.decimal == POINT else str(value).replace(POINT, self.decimal)
 
     @property
@@ -40,5 +40,5 @@ class Dialect(NamedTuple):
         return "the result has decimal commas too, for the same spreadsheet" if self.decimal == COMMA else ""
 
 
-PLAIN = Dialect()
+PLAIN = OutputFormat()
 """Commas between cells, points before decimals, in UTF-8."""
