@@ -19,12 +19,14 @@ from tests.ordeal import model_files, tables
 from tests.ordeal.corpus import Entry, entry_of, fault
 from tests.ordeal.functions import changed_calls, function_calls, functions
 from tests.ordeal.settings import calls, choices, single_choices
-from tests.ordeal.trial import TEXTS, Outcome, questions_of, variants_of
+from tests.ordeal.trial import TEXTS, WRITERS, Outcome, questions_of, variants_of
 from tests.ordeal.worker import Worker
 
 
-def _written() -> dict[str, Any]:
-    return {"what": st.sampled_from(["model", "page"])}
+def _written(method: Method) -> dict[str, Any]:
+    """What a method writes; a checkpoint where it trains step by step."""
+    steps = method in methods_of("checkpoint")
+    return {"what": st.sampled_from([each for each in WRITERS if steps or each != "checkpoint"])}
 
 
 def _verbs(method: Method) -> st.SearchStrategy[list[str]]:
@@ -36,10 +38,23 @@ def _variants(method: Method) -> st.SearchStrategy[str]:
     return st.sampled_from(variants_of(method.name))
 
 
+COMPILED = [False, False, False, False, True]
+"""One case in five goes through compiled kernels, whatever its size."""
+
+
 STRATEGIES: dict[str, Callable[[Method], dict[str, st.SearchStrategy[Any]]]] = {
-    "table": lambda method: {"variant": _variants(method), "table": tables.recipes(), "verbs": _verbs(method)},
+    "table": lambda method: {
+        "variant": _variants(method),
+        "compiled": st.sampled_from(COMPILED),
+        "table": tables.recipes(),
+        "verbs": _verbs(method),
+    },
     "settings": lambda method: {"settings": choices(method.cls())},
-    "verb": lambda method: {"variant": _variants(method), "call": calls(method.cls, tables.recipes())},
+    "verb": lambda method: {
+        "variant": _variants(method),
+        "compiled": st.sampled_from(COMPILED),
+        "call": calls(method.cls, tables.recipes()),
+    },
     "function": lambda method: {"call": function_calls()},
     "file": lambda method: {"variant": _variants(method), "edits": model_files.alterations(), "verbs": _verbs(method)},
     "checkpoint": lambda method: {
@@ -52,8 +67,8 @@ STRATEGIES: dict[str, Callable[[Method], dict[str, st.SearchStrategy[Any]]]] = {
         "text": st.sampled_from(list(TEXTS)),
         "names": st.sampled_from(list(tables.NAMES)),
     },
-    "full disk": lambda method: {**_written(), "room": st.integers(0, 40_000)},
-    "kill": lambda method: {**_written(), "after_ms": st.integers(0, 40)},
+    "full disk": lambda method: {**_written(method), "room": st.integers(0, 40_000)},
+    "kill": lambda method: {**_written(method), "after_ms": st.integers(0, 40)},
 }
 """What a case of each kind is drawn from, beside its method."""
 
@@ -74,6 +89,7 @@ def _draw_file(method: Method, rng: Random) -> dict[str, Any]:
 DRAWS: dict[str, Callable[[Method, Random], dict[str, Any]]] = {
     "table": lambda method, rng: {
         "variant": rng.choice(variants_of(method.name)),
+        "compiled": rng.choice(COMPILED),
         "table": tables.draw_recipe(rng),
         "verbs": _drawn_verbs(method, rng),
     },
@@ -85,6 +101,7 @@ DRAWS: dict[str, Callable[[Method, Random], dict[str, Any]]] = {
 
 def _simpler_tables(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from (case | {"variant": ""} for _ in range(bool(case["variant"])))
+    yield from (case | {"compiled": False} for _ in range(bool(case["compiled"])))
     yield from (case | {"table": table} for table in tables.simpler(case["table"]))
 
 

@@ -377,7 +377,7 @@ TARGETS: dict[str, Callable[[int], Any]] = {
 """Classes or numbers to predict, for methods that need them."""
 
 
-ROWS = [16, 1, 2, 3, 4, 7, 40]
+ROWS = [16, 1, 2, 3, 4, 7, 40, 200, 400]
 COLUMNS = [3, 1, 2, 5, 60]
 
 PLAIN: dict[str, Any] = {

@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from html.parser import HTMLParser
 from importlib import import_module
@@ -24,13 +24,18 @@ from typing import Any, NamedTuple
 
 import narwhals.stable.v1 as nw
 import numpy as np
+import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
 import prinfold
 from prinfold import Checkpoint, explore, load, report, save
-from prinfold.exceptions import PrinfoldError
+from prinfold.cli.tables.writing import write_table
+from prinfold.exceptions import CheckpointError, PrinfoldError
 from prinfold.files import storable
+from prinfold.files.atomic import write_bytes
+from prinfold.reporting.pictures import RECIPES
+from tests.kernel_sizes import COMPILED, lowered
 from tests.ordeal import model_files, tables
 from tests.ordeal.functions import OBJECTS, call, functions
 from tests.ordeal.settings import value_of
@@ -70,7 +75,8 @@ def attempt(case: dict[str, Any], module: str, folder: Path) -> Outcome:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
-            KINDS[case["kind"]](case, _class(case["method"], module), folder)
+            with lowered(COMPILED if case.get("compiled", False) else {}):
+                KINDS[case["kind"]](case, _class(case["method"], module), folder)
             outcome = Outcome("fine")
         except Wrong as wrong:
             outcome = Outcome(*wrong.args)
@@ -200,7 +206,8 @@ def try_settings(case: dict[str, Any], cls: Any, folder: Path) -> None:
 
 
 def try_verb(case: dict[str, Any], cls: Any, folder: Path) -> None:
-    model, call = copy.deepcopy(_model(cls, variant=case.get("variant", ""))), case["call"]
+    kept = _model(cls, variant=case.get("variant", ""), compiled=case.get("compiled", False))
+    model, call = copy.deepcopy(kept), case["call"]
     if not hasattr(model, call["verb"]):
         raise Wrong("void", "the model has no such verb")
     arguments = {name: _argument(each) for name, each in call["arguments"].items()}
@@ -247,8 +254,8 @@ def _object(name: str) -> Any:
 
 
 @cache
-def _model(cls: Any, seed: int = 0, variant: str = "") -> Any:
-    """A plain model of a method."""
+def _model(cls: Any, seed: int = 0, variant: str = "", *, compiled: bool = False) -> Any:
+    """A plain model of a method; one for each way of computing, which it may have chosen in its fit."""
     model = _short_of(cls, variant)
     if seed:
         model.set_params(**({"max_iter": 2} if "max_iter" in model.get_params(deep=False) else {}))
@@ -282,15 +289,20 @@ def try_file(case: dict[str, Any], cls: Any, folder: Path) -> None:
             raise Wrong("accepted", "a damaged file was read as another model", "files/__init__.py: load")
 
 
-class _Keeper(Checkpoint):
-    """A checkpoint that keeps what the file held after the second iteration."""
+class _Keeper:
+    """A callback that keeps what a checkpoint held after the second iteration; a checkpoint itself is told nothing."""
 
-    held = b""
+    def __init__(self, path: Path) -> None:
+        self.path, self.held = path, b""
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        pass
+
+    teardown = on_fit_task_begin = setup
 
     def on_fit_task_end(self, estimator: Any, context: Any, **told: Any) -> bool:
-        path = Path(self.path)
-        if context.task_id == 1 and path.exists():
-            self.held = path.read_bytes()
+        if context.task_id == 1 and self.path.exists():
+            self.held = self.path.read_bytes()
         return False
 
 
@@ -298,9 +310,10 @@ class _Keeper(Checkpoint):
 def _begun(cls: Any, variant: str, folder: Path) -> bytes:
     """The checkpoint of a fit that was left in the middle."""
     (folder / "begun").unlink(missing_ok=True)
-    keeper = _Keeper(folder / "begun", every=0)
-    _fit(_seeded(cls, variant).set_callbacks(keeper), tables.build(tables.PLAIN))
-    return keeper.held or (folder / "begun").read_bytes()
+    keeper = _Keeper(folder / "begun")
+    model = _seeded(cls, variant).set_callbacks(Checkpoint(keeper.path, every=0), keeper)
+    _fit(model, tables.build(tables.PLAIN))
+    return keeper.held or keeper.path.read_bytes()
 
 
 def _seeded(cls: Any, variant: str) -> Any:
@@ -359,22 +372,73 @@ def try_page(case: dict[str, Any], cls: Any, folder: Path) -> None:
 # --------------------------------------------------------------------------------------------------- disks and kills
 
 
-def _writer(what: str, cls: Any) -> Callable[[Path, int], None]:
-    """A function that writes one of two files of a kind."""
-    given = tables.build(tables.PLAIN)
-    models = [_model(cls, 0), _model(cls, 1)]
-    if what == "model":
-        return lambda path, i: save(models[i], path)
-    return lambda path, i: explore(models[i], given.X, path) and None
+class _Writer(NamedTuple):
+    """Writes one of two files of a kind, under a name; ``is_whole`` tells whether what lies there is either of them."""
+
+    name: str
+    write: Callable[[Path, int], Any]
+    is_whole: Callable[[Path, list[bytes]], bool] = lambda path, contents: path.read_bytes() in contents
 
 
-def _pair(write: Callable[[Path, int], None], folder: Path) -> tuple[Path, list[bytes]]:
+def _model_writer(cls: Any, folder: Path) -> _Writer:
+    return _Writer("kept", lambda path, i: save(_model(cls, i), path))
+
+
+def _page_writer(cls: Any, folder: Path) -> _Writer:
+    return _Writer("kept", lambda path, i: explore(_model(cls, i), tables.build(tables.PLAIN).X, path))
+
+
+def _report_writer(cls: Any, folder: Path) -> _Writer:
+    pages = _reports(cls)  # which take a second to make, and a moment to write
+    return _Writer("kept", lambda path, i: replace(pages[i], path=path).written())
+
+
+@cache
+def _reports(cls: Any) -> list[Any]:
+    """Reports with a picture at most on two models."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in set(RECIPES) - {"map"}:
+            patch.delitem(RECIPES, name)
+        return [report(_model(cls, i), tables.build(tables.PLAIN).X, None) for i in (0, 1)]
+
+
+def _table_writer(cls: Any, folder: Path) -> _Writer:
+    cells = np.random.default_rng(0).normal(size=(2, 1000))
+    return _Writer("kept.csv", lambda path, i: write_table(path, {"x": cells[i], "-x": -cells[i]}))
+
+
+def _checkpoint_writer(cls: Any, folder: Path) -> _Writer:
+    """A fit that goes on from the middle, where the other file of the two is."""
+    begun, given = _begun(cls, "", folder), tables.build(tables.PLAIN)
+
+    def fit(path: Path) -> Any:
+        return _fit(_seeded(cls, "").set_callbacks(Checkpoint(path, every=0)), given)
+
+    def is_whole(path: Path, contents: list[bytes]) -> bool:
+        with suppress(CheckpointError):  # of what is no checkpoint, or one of another fit
+            return bool(fit(path))
+        return False
+
+    return _Writer("kept", lambda path, i: fit(path) if i else write_bytes(path, begun), is_whole)
+
+
+WRITERS: dict[str, Callable[[Any, Path], _Writer]] = {
+    "model": _model_writer,
+    "page": _page_writer,
+    "report": _report_writer,
+    "table": _table_writer,
+    "checkpoint": _checkpoint_writer,
+}
+"""Files that disks and kills may spoil."""
+
+
+def _pair(writer: _Writer, folder: Path) -> tuple[Path, list[bytes]]:
     """A target in a folder of its own, with the first file in it, and what both files hold."""
     shutil.rmtree(folder / "target", ignore_errors=True)
     (folder / "target").mkdir()
-    path, contents = folder / "target" / "kept", []
+    path, contents = folder / "target" / writer.name, []
     for i in (1, 0):
-        write(path, i)
+        writer.write(path, i)
         contents.append(path.read_bytes())
     return path, contents
 
@@ -393,35 +457,35 @@ def _room(n_bytes: int) -> Iterator[None]:
 
 
 def try_full_disk(case: dict[str, Any], cls: Any, folder: Path) -> None:
-    write = _writer(case["what"], cls)
-    path, contents = _pair(write, folder)
+    writer = WRITERS[case["what"]](cls, folder)
+    path, contents = _pair(writer, folder)
     try:
         with _room(case["room"]):
-            write(path, 1)
+            writer.write(path, 1)
     finally:
-        _look(path, contents)
+        _look(writer, path, contents)
         if len(list(path.parent.iterdir())) != 1:
             raise Wrong("lost file", "a temporary file was left behind", case["what"])
 
 
 def try_kill(case: dict[str, Any], cls: Any, folder: Path) -> None:
-    write = _writer(case["what"], cls)
-    path, contents = _pair(write, folder)
+    writer = WRITERS[case["what"]](cls, folder)
+    path, contents = _pair(writer, folder)
     child = os.fork()
     if not child:
         try:
             for i in cycle((1, 0)):
-                write(path, i)
+                writer.write(path, i)
         finally:
             os._exit(1)
     time.sleep(case["after_ms"] / 1000)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    _look(path, contents)
+    _look(writer, path, contents)
 
 
-def _look(path: Path, contents: list[bytes]) -> None:
-    if not path.exists() or path.read_bytes() not in contents:
+def _look(writer: _Writer, path: Path, contents: list[bytes]) -> None:
+    if not path.exists() or not writer.is_whole(path, contents):
         raise Wrong("lost file", "neither the old file nor the new one is whole", path.name)
 
 

@@ -19,6 +19,9 @@ from tests.ordeal.trial import Outcome, attempt
 SECONDS = 60
 """Processor time that a case may take."""
 
+COMPILING = 60
+"""Processor time more for a case of compiled kernels, which it may be the first to compile."""
+
 MEMORY = 2 * 2**30
 """Bytes that cases may take beside what the worker has at its start."""
 
@@ -124,6 +127,7 @@ def _serve(pipe: Any, folder: str) -> None:
 
 def _attempt_within_limit(case: dict[str, Any], module: str, seconds: float, folder: Path) -> Outcome:
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    seconds += COMPILING if case.get("compiled", False) else 0
     resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds) + 1, hard))
     return attempt(case, module, folder)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from tests.kernel_sizes import PLANNED, SWEPT, lowered
 from tests.properties.cases import CASES, Case, cases, cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -27,27 +28,11 @@ SMALL = {
 }
 """Sizes below which work stays on one thread, so small that a few hundred rows are cut into many parts."""
 
-_PLANNED = {
-    "prinfold.gtm.node_selection._PLAN_FROM": 0,
-    "prinfold.gtm.node_selection._NODES_ONCE": 0,
-    "prinfold.gtm.node_selection._USEFUL_SHARE": 1.1,
-    "prinfold.gtm.node_selection._PROMISING_SHARE": 1.1,
-    "prinfold.gtm.node_selection._MOST_ROWS": 16,
-    "prinfold.gtm.node_selection._ROWS_PER_BATCH": 32,
-}
-_SWEPT = {
-    "prinfold.gtm.node_selection._SWEEP_FROM": 0,
-    "prinfold.gtm.node_selection._COMPILE_ONCE_FROM": 0,
-}
-
 
 @contextmanager
 def threads(n: int, settings: dict[str, Any]) -> Iterator[None]:
     """As if the machine had so many cores."""
-    with threadpool_limits(n), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("joblib.cpu_count", lambda *_, **__: n)
-        for name, value in settings.items():
-            patch.setattr(name, value)
+    with threadpool_limits(n), lowered({"joblib.cpu_count": lambda *_, **__: n, **settings}):
         yield
 
 
@@ -85,4 +70,4 @@ def test_fits_and_verbs_are_the_same_on_any_number_of_threads(case):
 @cases("density", few={"GTM"})
 @pytest.mark.parametrize("swept", [False, True], ids=["parts", "sweeps"])
 def test_planned_passes_are_the_same_on_any_number_of_threads(case, swept):
-    assert_alike(case, cloud(330), 1 + swept, {**SMALL, **_PLANNED, **(_SWEPT if swept else {})})
+    assert_alike(case, cloud(330), 1 + swept, {**SMALL, **PLANNED, **(SWEPT if swept else {})})
