@@ -378,7 +378,8 @@ TARGETS: dict[str, Callable[[int], Any]] = {
 
 
 ROWS = [16, 1, 2, 3, 4, 7, 40]
-COLUMNS = [3, 1, 2, 5, 60]
+COLUMNS = [*[3, 1, 2, 5, 60] * 8, 5000]
+"""Widths of tables: thousands of columns now and then, since they take long."""
 
 PLAIN: dict[str, Any] = {
     "rows": 16,

@@ -42,6 +42,7 @@ class CellSummary:
         if len(self.words) < MOST_WORDS:
             self.words.update(words)
 
+    @np.errstate(over="ignore", invalid="ignore")  # of numbers whose squares overflow there is no spread
     def _add_numbers(self, finite: Any) -> None:
         """Merge means and scatters of two sets of rows, neither of which must be large beside its spread."""
         n = len(finite)
