@@ -50,7 +50,8 @@ class CellSummary:
             return
         mean, both = float(finite.mean()), self.count + n
         step = mean - self.mean
-        self.scatter += float(((finite - mean) ** 2).sum()) + step**2 * self.count * n / both
+        between = step * step * self.count * n / both if self.count else 0.0  # not by a power, which raises
+        self.scatter += float(((finite - mean) ** 2).sum()) + between
         self.mean += step * n / both
         self.count = both
         self.least, self.most = min(self.least, float(finite.min())), max(self.most, float(finite.max()))
