@@ -105,8 +105,7 @@ class OrientedModel:
         log_normalizer = 0.5 * (log_normalizer - D * np.log(2 * np.pi))
         # For a row that the model explains dᵀΣ⁻¹d is about D at the nodes that matter, so that this leaves about zero.
         constant = float(log_normalizer.mean()) - 0.5 * D
-        # Rounded as it is written: of wide tables a copy in double precision takes as long as all else.
-        loading = np.zeros((1 + self.dimension, D + 2, K), dtype=dtype)
+        loading = np.zeros((1 + self.dimension, D + 2, K))
         loading[0, :D] = (inverse_across[:, None] * centers).T
         loading[0, D] = -0.5 * inverse_across * np.einsum("kd,kd->k", centers, centers) + log_normalizer - constant
         loading[0, D + 1] = -0.5 * self.unit * inverse_across
@@ -114,8 +113,9 @@ class OrientedModel:
         loading[1:, D] = -scale * np.einsum("qkd,kd->qk", frame.frame, centers)
         sign = np.sign(contrast)
         sign = float(sign[0]) if (sign == sign[0]).all() else sign.astype(dtype)
+        ready: FloatArray = loading.astype(dtype)
         constants = scale, inverse_across, inverse_along, log_normalizer, constant
-        return OrientedNodes(loading, centers, frame, sign, *constants, self.unit, self.crossed)
+        return OrientedNodes(ready, centers, frame, sign, *constants, self.unit, self.crossed)
 
     def m_step(
         self, surface: BasisMap, sums: OrientedStatistics, penalty: Penalty, parameters: OrientedParameters
