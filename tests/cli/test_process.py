@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -82,6 +83,43 @@ def test_standard_output_that_is_closed_is_no_error(table: Path) -> None:
     command = f'"{sys.executable}" -m prinfold info {table.name} >&-'
     done = subprocess.run(command, cwd=table.parent, env=ENVIRONMENT, stderr=subprocess.PIPE, shell=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX closes streams so")
+@pytest.mark.parametrize("words", ["transform data.prinfold data.csv --out -", "info data.csv --json"])
+def test_output_that_was_asked_for_does_not_vanish_in_a_closed_stream(table: Path, words: str) -> None:
+    run(table.parent, "fit", table.name, *QUICK)
+    done = in_shell(table.parent, f"{words} >&-")
+    assert done.returncode == 1
+    assert "error: cannot write to standard output: it is closed; open it, or name a file with --out\n" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("words", ["transform data.prinfold data.csv --out -", "info data.csv", "info data.csv --json"])
+def test_a_full_device_behind_standard_output_is_named(table: Path, words: str) -> None:
+    run(table.parent, "fit", table.name, *QUICK)
+    done = in_shell(table.parent, f"{words} >/dev/full")
+    command = words.partition(" ")[0]
+    wanted = f"prinfold {command}: error: cannot write to standard output: no space left on the device\n"
+    assert (done.returncode, done.stderr) == (1, wanted)
+
+
+def in_shell(folder: Path, words: str) -> subprocess.CompletedProcess[str]:
+    command = f'"{sys.executable}" -m prinfold {words}'
+    return subprocess.run(
+        command, cwd=folder, env=ENVIRONMENT, capture_output=True, encoding="utf-8", shell=True, check=False
+    )
+
+
+@pytest.mark.parametrize("cells", [["inf"], ["0e400", "1e400", "1"], ["inf", "-inf", "3"], ["1e308", "-1e308", "3"]])
+def test_infinite_and_huge_cells_are_told_of_in_one_line(folder: Path, cells: list[str]) -> None:
+    lines = [f"{i * 0.37 % 1},{i * 0.61 % 1},{cells[i % len(cells)]}" for i in range(40)]
+    (folder / "odd.csv").write_text("\n".join(["x,y,z", *lines]), encoding="utf-8")
+    done = run(folder, "fit", "odd.csv")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert re.match("prinfold fit: error: column '?z'? (of odd.csv is infinite|holds values up to 1e.308)", done.stderr)
+    assert run(folder, "info", "odd.csv").stderr == ""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="making links takes a privilege")

@@ -378,7 +378,11 @@ TARGETS: dict[str, Callable[[int], Any]] = {
 
 
 ROWS = [16, 1, 2, 3, 4, 7, 40, 200, 400]
-COLUMNS = [3, 1, 2, 5, 60]
+COLUMNS = [*[3, 1, 2, 5, 60] * 8, 2000]
+"""Widths of tables: thousands of columns now and then, since they take long."""
+
+_MOST_CELLS = 80_000
+"""Of a table, which has fewer columns where it has many rows: of 400 × 2000 some methods take minutes."""
 
 PLAIN: dict[str, Any] = {
     "rows": 16,
@@ -435,7 +439,7 @@ def draw_recipe(rng: Random) -> dict[str, Any]:
 def build(recipe: dict[str, Any]) -> Input:
     """The table of a recipe, with weights and targets of as many rows."""
     rng = np.random.default_rng(0)
-    X = SHAPES[recipe["shape"]](rng, recipe["rows"], recipe["columns"])
+    X = SHAPES[recipe["shape"]](rng, recipe["rows"], min(recipe["columns"], _MOST_CELLS // recipe["rows"]))
     with np.errstate(all="ignore"):
         for name, place in recipe["edits"]:
             X = EDITS[name](X, place)

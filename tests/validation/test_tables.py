@@ -571,13 +571,13 @@ def test_no_rows_and_one_row_after_training(verb, plain):
 @pytest.mark.parametrize(
     ("weight", "words"),
     [
-        (-np.ones(60), "sample_weight cannot be used: Negative values"),
-        (np.r_[-1e-9, np.ones(59)], "Negative values"),
+        (-np.ones(60), r"sample_weight cannot be used: row 0 has -1 \(one of 60 such rows\); weights are finite"),
+        (np.r_[-1e-9, np.ones(59)], "row 0 has -1e-09; weights are finite numbers"),
         (np.zeros(60), "zero"),
         (np.ones(59), r"sample_weight cannot be used: .*59"),
         (np.ones((60, 1)), "1D array"),
-        (np.r_[np.nan, np.ones(59)], "sample_weight contains NaN"),
-        (np.r_[np.inf, np.ones(59)], "sample_weight contains infinity"),
+        (np.r_[np.ones(59), np.nan], "row 59 has NaN; weights are finite numbers, none of them negative"),
+        (np.r_[np.inf, np.ones(59)], "row 0 has inf;"),
         (["a"] * 60, "could not convert"),
         ([10**400] * 60, "sample_weight cannot be used: int too large"),
         ([object()] * 60, "sample_weight cannot be used: float"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import signal
@@ -17,6 +18,7 @@ from threading import current_thread, main_thread
 from typing import Any
 
 from prinfold.cli.console import as_options
+from prinfold.cli.tables.writing import STANDARD
 from prinfold.cli.usage import Parser, WrongCallError
 from prinfold.exceptions import InvalidParameterError, NotWrittenError, PrinfoldError
 
@@ -85,25 +87,40 @@ def build_parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
 
 def run_command(command: Command, options: argparse.Namespace) -> int:
     """Run a command and return its exit code; an error is printed in one line."""
-    if sys.stdout is None:  # closed by who called us (`>&-`): the next file that is opened would take its place
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    is_closed = sys.stdout is None
+    if is_closed:  # by who called us (`>&-`): the next file that is opened would take its place
+        _discard_output()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without the letters that we print is no reason to stop
         sys.stdout.reconfigure(errors="backslashreplace" if sys.stdout.errors == "strict" else None)
     from prinfold.loops import hide_progress
 
     try:
+        if is_closed and (getattr(options, "out", None) == STANDARD or getattr(options, "json", False)):
+            raise NotWrittenError("cannot write to standard output: it is closed; open it, or name a file with --out")
         with _termination_as_interrupt(), hide_progress(_is_quiet(options)):
             code = command.run(options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # whoever read our output has had enough, as `head` has
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (or closing the old one would fail)
+        _discard_output()  # or closing the old one would fail
         return 1
     except (Exception, KeyboardInterrupt) as error:
         if TRACEBACK in os.environ:
             traceback.print_exc()
         words, code = _describe_error(error)
+        if _is_of_output(error):
+            _discard_output()  # it would fail again
         return complain(words, code, options.command, json=bool(getattr(options, "json", False)))
+
+
+def _discard_output() -> None:
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+
+
+def _is_of_output(error: BaseException) -> bool:
+    """Whether standard output took nothing more: all other files are named by their errors."""
+    ours = isinstance(error, PrinfoldError)
+    return isinstance(error, OSError) and error.errno is not None and error.filename is None and not ours
 
 
 def _is_quiet(options: argparse.Namespace) -> bool:
@@ -152,6 +169,9 @@ def complain(words: str, code: int, command: str | None, *, json: bool) -> int:
 
 def one_line(error: BaseException) -> str:
     """The message of an error in one line."""
+    if isinstance(error, OSError) and _is_of_output(error):
+        why = "no space left on the device" if error.errno == errno.ENOSPC else str(error.strerror).lower()
+        return f"cannot write to standard output: {why}"
     if isinstance(error, OSError) and error.filename is not None:
         ours = isinstance(error, NotWrittenError)
         words = str(error) if ours else f"cannot write {error.filename}: {error.strerror}; choose another place"

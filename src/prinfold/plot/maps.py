@@ -178,8 +178,10 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
         _curve_axis(on, layout)
         z, factor = curve_magnification(fitted.model)
         on.plot(z, factor, color=style.ACCENT, lw=1.8)
-        on.set(ylabel="length in data space\nper unit of latent space", yscale="log")
-        style.plain_log(on.yaxis)
+        on.set(ylabel="length in data space\nper unit of latent space")
+        if (np.asarray(factor) > 0).any():  # a curve of one point has no length
+            on.set(yscale="log")
+            style.plain_log(on.yaxis)
         return style.finish(on, settle=ax is None, heading=heading)
     style.frame(on, layout)
     field = magnification_field(fitted.model, layout, resolution)

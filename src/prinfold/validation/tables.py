@@ -208,10 +208,26 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
     except PrinfoldError:
         raise
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidDataError(f"sample_weight cannot be used: {error}") from error
+        raise InvalidDataError(f"sample_weight cannot be used: {_bad_weight(given, table) or error}") from error
     if not weight.max() > 0:
         raise InvalidDataError("all sample weights are zero; at least one row must have a positive weight")
     return weights_within_reach(np.asarray(weight))
+
+
+def _bad_weight(given: Any, table: FloatArray) -> str | None:
+    """The first row whose weight cannot be one, in words; None where weights are wrong in another way."""
+    try:
+        weight = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if weight.shape != (len(table),):
+        return None
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if not len(bad):
+        return None
+    value = f"{weight[bad[0]]:g}".replace("nan", "NaN")
+    more = f" (one of {len(bad)} such rows)" if len(bad) > 1 else ""
+    return f"row {bad[0]} has {value}{more}; weights are finite numbers, none of them negative"
 
 
 _HEAVIEST, _LIGHTEST = 1e50, 1e-50

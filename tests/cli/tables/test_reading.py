@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import csv_text, numbers
 
+import prinfold
 from prinfold.cli.tables.delimited import read_delimited
 from prinfold.cli.tables.number_formats import number_of
 from prinfold.cli.tables.reading import FileTable, Reading, read_table
@@ -381,3 +382,28 @@ def test_a_separator_may_be_said_in_words(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("a:x\tb\n1\t2\n3\t4\n")
     for word in ("tab", "\\t", "\t"):
         assert read_table(tmp_path / "data.csv", Reading(separator=word)).measured == ("a:x", "b")
+
+
+@pytest.mark.parametrize("name", ["objects.npy", "objects.npz"])
+def test_arrays_of_objects_are_called_so(tmp_path: Path, name: str) -> None:
+    path, objects = tmp_path / name, np.array([[1, None], [2, "x"]], dtype=object)
+    np.save(path, objects, allow_pickle=True) if path.suffix == ".npy" else np.savez(path, X=objects)
+    with pytest.raises(InvalidDataError, match=rf"{name} holds Python objects, .*; save it as numbers"):
+        read_table(path)
+
+
+def test_a_model_by_another_name_is_known(tmp_path: Path) -> None:
+    prinfold.save(prinfold.GTM(nodes=3, max_iter=1, tol=0).fit(np.eye(5)), tmp_path / "model.prinfold")
+    path = (tmp_path / "model.prinfold").rename(tmp_path / "model.csv")
+    with pytest.raises(InvalidDataError, match=r"model.csv is a prinfold model; let its name end in .prinfold"):
+        read_table(path)
+
+
+def test_a_name_is_proposed_where_it_is_near_without_its_ending(tmp_path: Path) -> None:
+    for name in ("quote.csv", "data.csv", "data.prinfold"):
+        (tmp_path / name).write_text("x\n1\n", encoding="utf-8")
+    with pytest.raises(DataNotFoundError, match="is the name right"):
+        read_table(tmp_path / "none.csv")
+    for wrong in ("dta.csv", "data.cvs"):
+        with pytest.raises(DataNotFoundError, match=r"did you mean .*data.csv\?"):
+            read_table(tmp_path / wrong)

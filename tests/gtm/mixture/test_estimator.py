@@ -502,8 +502,11 @@ def test_looks_that_lead_nowhere():
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"sample_weight": -np.ones(120)}, "sample_weight cannot be used: Negative"),
-        ({"sample_weight": np.append(-5.0, np.ones(119))}, "sample_weight cannot be used: Negative"),
+        ({"sample_weight": -np.ones(120)}, "sample_weight cannot be used: row 0 has -1"),
+        (
+            {"sample_weight": np.append(-5.0, np.ones(119))},
+            "sample_weight cannot be used: row 0 has -5; weights are finite numbers",
+        ),
         ({"sample_weight": np.ones(3)}, r"sample_weight cannot be used: .*\(3,\)"),
         ({"sample_weight": np.zeros(120)}, "at least one non-zero"),
         ({"places": np.empty((0, 2))}, "places is empty; give a place on the map for each map of the child"),

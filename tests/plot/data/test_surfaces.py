@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +12,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from matplotlib import pyplot as plt
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.given import Given
 
-from prinfold import GTM, DensityRidge, datasets, latent
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold import GTM, DensityRidge, datasets, latent, plot
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.latent.drawing import FlatDrawing, Plane
 from prinfold.latent.subdivision import Subdivision
 from prinfold.plot import inputs as subject
@@ -476,3 +478,12 @@ def test_a_ridge_goes_by_its_length_and_is_stretched_nowhere() -> None:
 def test_scattered_points_have_lines_of_some_kind() -> None:
     model = Given(100.0 * np.arange(4.0)[:, None] * [[1.0, 2.0]]).fit(np.eye(4)[:, :3])
     assert np.isfinite(np.concatenate(lines.wires(subject.FittedSurface.of(model)))).all()
+
+
+def test_a_curve_of_one_point_has_no_logarithmic_axis() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        model = GTM(n_components=1).fit(np.ones((30, 3)))
+    assert plot.magnification(model).get_yscale() == "linear"
+    assert plot.magnification(curve_in_two_pieces()).get_yscale() == "log"
+    plt.close("all")

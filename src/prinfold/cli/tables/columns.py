@@ -195,6 +195,8 @@ def _reason(table: FileTable, name: str, text: bool) -> str | None:
         return f"text among numbers, such as {odd!r}; --na={shlex.quote(odd)} calls such cells missing"
     if np.isnan(values).all():
         return "nothing in it"
+    if np.isinf(values).any():
+        return None  # an error says later where
     if _counts_rows(values):
         return "it counts the rows"
     if len(values) < _ROWS_TO_JUDGE_COLUMNS or not _whole(values):
@@ -233,7 +235,7 @@ def _column_notes(table: FileTable, names: Sequence[str]) -> list[str]:
 
     There are none of the latter where most columns are like that.
     """
-    numbers = [name for name in names if table.is_number(name)]
+    numbers = [name for name in names if table.is_number(name) and not np.isinf(table.columns[name]).any()]
     if len(table) < _ROWS_TO_JUDGE_COLUMNS:
         return []
     found = [note for name in numbers if (note := _sentinel_note(name, table.columns[name]))]

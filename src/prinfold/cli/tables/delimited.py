@@ -26,6 +26,7 @@ from prinfold.cli.tables.encodings import (
     WESTERN,
     encoding_of,
     is_binary,
+    is_text_with_nulls,
     may_be_utf32,
     older_encoding_of,
     open_bytes,
@@ -59,9 +60,6 @@ _NOTHING = " \t\r\n\f\v\u00a0\x1a"
 """Characters of cells with nothing in them; the last one ends files of DOS."""
 _WORDS = {"tab": "\t", "\\t": "\t", "space": _BLANKS, "comma": ",", "semicolon": ";", "bar": "|"}
 _SAMPLE = 2**16
-_FEW_NULLS = 0.01
-"""Share of null bytes up to which they are a slip in a text."""
-
 _MOST_SAMPLE = 2**27
 """Bytes of the beginning of a file that are looked at, and at most, where its first lines are longer."""
 
@@ -331,7 +329,7 @@ def _beginning(path: Path) -> tuple[str, str]:
                 f"{path} seems to be text in UTF-32 without the mark that says so; save it as UTF-8, in a shell by "
                 "iconv -f UTF-32LE -t UTF-8 (or UTF-32BE)"
             )
-        if start.count(b"\0") < _FEW_NULLS * len(start):
+        if is_text_with_nulls(start):
             line = start[: start.index(b"\0")].count(b"\n") + 1
             raise InvalidDataError(f"line {line} of {path} has a null byte, which no text has; correct the line")
         raise InvalidDataError(_NO_TEXT.format(path))

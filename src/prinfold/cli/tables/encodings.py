@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import json
 import re
 from importlib import import_module
 from pathlib import Path
@@ -54,20 +55,45 @@ _KINDS = (
 _MOST_CONTROL = 0.01
 """Share of control characters up to which they are slips in a text."""
 
+_FEW_NULLS = 0.01
+"""Share of null bytes up to which they are a slip in a text."""
+
 _CONTROL = bytes({*range(32)} - {*b"\0\t\n\v\f\r\x1a\x1b"})
+
+
+_MODEL = re.compile(rb'.{8}\{"__metadata__":\{"prinfold"', re.DOTALL)
+"""How our model files begin: the length of their head, and the head."""
 
 
 def other_kind(start: bytes) -> str | None:
     """The kind of a file that is no text of cells, and advice on it, by how it begins; None where nothing tells."""
-    if _JSON.match(start):
+    if _MODEL.match(start):
+        return "a prinfold model; let its name end in .prinfold"
+    if _is_json(start.removeprefix(codecs.BOM_UTF8)):
         return "JSON; write its rows as CSV or Parquet"
     small = start.lstrip()[:20].lower()
     return next((words for begin, words in _KINDS if start.startswith(begin) or small.startswith(begin)), None)
 
 
+def _is_json(start: bytes) -> bool:
+    """Whether a file begins as tables in JSON do, or is a list or an object as a whole."""
+    if _JSON.match(start):
+        return True
+    try:
+        return isinstance(json.loads(start), list | dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def is_binary(start: bytes) -> bool:
     """Whether bytes in no wide encoding hold too many control characters, besides null, for a text."""
     return len(start) - len(start.translate(None, _CONTROL)) > _MOST_CONTROL * len(start)
+
+
+def is_text_with_nulls(start: bytes) -> bool:
+    """Whether bytes would be text but for one null byte or a few: a slip in a line, or many in a large file."""
+    few = start.count(b"\0") <= max(1.0, _FEW_NULLS * len(start))
+    return few and len(start.decode("utf-8", errors="ignore").encode()) >= (1.0 - _MOST_FOREIGN) * len(start)
 
 
 def older_encoding_of(path: Path) -> str | None:

@@ -188,7 +188,10 @@ def refuse_absent(path: Path) -> None:
         )
     near: list[str] = []
     if path.parent.is_dir():
-        near = difflib.get_close_matches(path.name, [each.name for each in path.parent.iterdir()], n=1)
+        # Endings are alike in most names, and say nothing of what was meant; of equal names the table is.
+        beside = sorted(path.parent.iterdir(), key=lambda each: (each.suffix == path.suffix, each.suffix in READERS))
+        stems = {each.stem: each.name for each in beside}
+        near = [stems[stem] for stem in difflib.get_close_matches(path.stem, stems, n=1)]
     hint = (
         f"did you mean {path.with_name(near[0])}?" if near else "is the name right, and are you in the folder it is in?"
     )
@@ -206,6 +209,11 @@ def _explain_errors(path: Path) -> Iterator[None]:
         raise InvalidDataError(f"cannot read {path}: {error.strerror}; you lack the right to read it") from error
     except (OSError, ValueError, EOFError, KeyError, TypeError, NotImplementedError, BadZipFile) as error:
         words = " ".join(str(error).split()).rstrip(".")
+        if words.startswith("Object arrays cannot be loaded"):
+            raise InvalidDataError(
+                f"{path} holds Python objects, which are not read since they may run programs; save it as numbers: "
+                "np.save(name, X.astype(float))"
+            ) from error
         raise InvalidDataError(
             f"cannot read {path}: {words[:200]}; the file may be damaged, cut short, or of another kind than its name "
             "says"

@@ -42,6 +42,7 @@ class CellSummary:
         if len(self.words) < MOST_WORDS:
             self.words.update(words)
 
+    @np.errstate(over="ignore", invalid="ignore")  # of numbers whose squares overflow there is no spread
     def _add_numbers(self, finite: Any) -> None:
         """Merge means and scatters of two sets of rows, neither of which must be large beside its spread."""
         n = len(finite)
@@ -49,7 +50,8 @@ class CellSummary:
             return
         mean, both = float(finite.mean()), self.count + n
         step = mean - self.mean
-        self.scatter += float(((finite - mean) ** 2).sum()) + step**2 * self.count * n / both
+        between = step * step * self.count * n / both if self.count else 0.0  # not by a power, which raises
+        self.scatter += float(((finite - mean) ** 2).sum()) + between
         self.mean += step * n / both
         self.count = both
         self.least, self.most = min(self.least, float(finite.min())), max(self.most, float(finite.max()))
