@@ -25,7 +25,7 @@ from prinfold.gtm.penalties import PriorPenalty
 from prinfold.gtm.starts.first_parameters import pca_start
 from prinfold.latent import Lattice, grid
 from prinfold.metrics import angle_sum
-from prinfold.pps.clamping import Fixed, Shape, TangentMoments, unified_covariance
+from prinfold.pps.clamping import ClampedNoise, Fixed, TangentMoments, unified_covariance
 from prinfold.pps.model import PPS_STEPS, PPSModel
 from prinfold.pps.oriented_noise import OrientedNoise
 from prinfold.rows.rows import Rows, as_rows
@@ -101,9 +101,9 @@ def n_columns(table: str) -> int:
 class GTMNoiseLevel(Fixed):
     """Fixed factors with the GTM's own update of β: 1/β = V₁/(N D), which takes the noise for isotropic."""
 
-    def update(self, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
+    def update(self, moments: TangentMoments, tie: float, floor: float, old: Any) -> ClampedNoise:
         n_values = float(moments.mass.sum()) * moments.n_columns
-        return Shape(min(n_values / (float(moments.square.sum()) + tie), 1.0 / floor), self.s, self.b)
+        return ClampedNoise(min(n_values / (float(moments.square.sum()) + tie), 1.0 / floor), self.s, self.b)
 
 
 def lattice(setting: Setting) -> Lattice:

@@ -26,7 +26,7 @@ def wide() -> tuple[GTM, np.ndarray]:
 def test_places_in_the_span_are_those_in_all_columns(wide, verb, sparse, monkeypatch):
     model, X = wide
     in_span = getattr(model, verb)(scipy.sparse.csr_matrix(X) if sparse else X)
-    monkeypatch.setattr(posterior, "_WIDE", np.inf)
+    monkeypatch.setattr(posterior, "_COLUMNS_PER_FUNCTION", np.inf)
     np.testing.assert_allclose(in_span, getattr(model, verb)(X), atol=1e-9)
 
 
