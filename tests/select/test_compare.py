@@ -28,8 +28,8 @@ from prinfold.select import (
     candidates,
     comparing,
     dimensions,
-    gaps,
     measures,
+    missing_cells,
     samples,
     surfaces,
     trials,
@@ -975,7 +975,7 @@ def test_points_nearest_in_measured_cells_are_found_by_turns() -> None:
     off = np.where(seen, holes - plane.mean_, 0.0)
     z = off @ line / (seen @ line**2)  # least squares over the cells seen
     np.testing.assert_allclose(found, plane.mean_ + z[:, None] * line, atol=1e-4)
-    away = gaps.measured_squares(holes + 1e6, whole + 1e6)
+    away = missing_cells.measured_squares(holes + 1e6, whole + 1e6)
     wanted = np.nansum(np.square(holes[:, None] - whole), axis=2)
     np.testing.assert_allclose(away, wanted, atol=1e-6)
 

@@ -22,7 +22,7 @@ from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.starts import first_parameters as starts
 from prinfold.gtm.starts import unrolling
 from prinfold.gtm.starts.trials import Trial, finish_trials, first_half, rank_trials, refine_axes, second_half
-from prinfold.gtm.warnings import CLOSE
+from prinfold.gtm.warnings import TIE_NATS
 from prinfold.latent import Sphere, circle, grid, hexagons, line
 from prinfold.rows.rows import Rows, as_rows
 
@@ -98,7 +98,7 @@ def test_coils_are_followed_through_noise(noise) -> None:
 )
 def test_auto_never_ends_below_the_plane_by_more_than_a_tie(X, Q) -> None:
     settings = {"max_iter": 500, "random_state": 0}
-    assert objective(GTM(Q, **settings).fit(X)) > objective(GTM(Q, init="pca", **settings).fit(X)) - CLOSE
+    assert objective(GTM(Q, **settings).fit(X)) > objective(GTM(Q, init="pca", **settings).fit(X)) - TIE_NATS
 
 
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.MultimodalWarning")
@@ -166,7 +166,7 @@ def test_another_start_is_tried_before_a_map_is_called_folded(monkeypatch: pytes
         warnings.simplefilter("error", PrinfoldWarning)
         model = GTM().fit(X)
     assert along(model, X, t) > 0.98
-    assert model.history_["objective"][-1] > plane.history_["objective"][-1] - CLOSE
+    assert model.history_["objective"][-1] > plane.history_["objective"][-1] - TIE_NATS
 
 
 def test_a_sound_map_is_not_trained_twice(monkeypatch: pytest.MonkeyPatch) -> None:
