@@ -217,10 +217,10 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
 def _bad_weight(given: Any, table: FloatArray) -> str | None:
     """The first row whose weight cannot be one, in words; None where weights are wrong in another way."""
     try:
-        weight = np.asarray(given, dtype=np.float64)
+        weight = np.asarray(_array_of(given), dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
-    if weight.shape != (len(table),):
+    if weight.shape != (table.shape[0],):
         return None
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if not len(bad):
