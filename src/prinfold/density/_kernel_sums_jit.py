@@ -322,9 +322,10 @@ def _add_points(chunk: FloatArray, n: int, Y: FloatArray, whole: bool, into: Flo
             total += a[j]
         into[i, 0] += total
         for q in range(D if whole else 0):
-            total = 0.0
             for j in range(n):
                 b[j] = a[j] * chunk[1 + q, j]
+            total = 0.0
+            for j in range(n):  # by itself, as in _compiled.centered
                 total += b[j]
             into[i, 1 + q] += total
             for r in range(q, D):

@@ -220,12 +220,13 @@ def _residual(row: FloatArray, share: float, y: FloatArray) -> tuple[float, floa
 def _residual_jit(row: Any, share: Any, y: Any) -> Any:
     def residual(row: Any, share: Any, y: Any) -> Any:
         error, along = 0.0, 0.0
-        for c in range(len(row)):
+        for c in range(len(row)):  # by itself, as in _compiled.centered
             predicted = share * row[c]
             r = predicted - y[c]
             error += r * r
             along += r * predicted
-            row[c] = r
+        for c in range(len(row)):
+            row[c] = share * row[c] - y[c]
         return error, along
 
     return residual

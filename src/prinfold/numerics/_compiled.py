@@ -213,12 +213,15 @@ def centered(row: FloatArray, offset: FloatArray, into: FloatArray) -> float:
     raise NotImplementedError
 
 
+# A sum in any order must not stand in a loop that writes: where arrays lie close in memory such a loop goes one by one
+# instead of side by side, and the last bit of the sum would depend on where an array happens to lie.
 @overload(centered, jit_options={"fastmath": {"reassoc", "contract"}})
 def _centered_row(row: Any, offset: Any, into: Any) -> Any:
     def write(row: Any, offset: Any, into: Any) -> Any:
-        square = 0.0
         for c in range(len(row)):
             into[c] = row[c] - offset[c]
+        square = 0.0
+        for c in range(len(row)):  # by itself: see above
             square += np.float64(into[c]) * np.float64(into[c])
         return square
 
