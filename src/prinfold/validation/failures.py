@@ -239,6 +239,8 @@ def _check_answer(estimator: Any, verb: Callable[..., Any], X: Any, found: Any, 
     by it which cells are missing.
     """
     learned = found is estimator
+    if learned and not left:
+        return None
     numbers = list(_numbers(_attributes(estimator) if learned else found))
     if left and all(np.isfinite(each).all() for each in numbers):
         words = _reason(left, " in the fit" if learned else f" in {verb.__name__}")

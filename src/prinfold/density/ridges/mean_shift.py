@@ -15,6 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -188,7 +189,7 @@ class Flow:
         """The flow to the ridge of the density on other rows, for bands and p-values."""
         return replace(self, density=resampled(self.density).on_rows(rows, weight))
 
-    @property
+    @cached_property  # asked at every step
     def in_span(self) -> KernelsInSpan | None:
         """Coordinates of fewer columns in which every step is the same; None where there are none.
 
