@@ -137,6 +137,15 @@ def test_vertices_of_no_face_are_not_there(D):
     same_feet(nearest_on_simplices(X, crowded, faces), nearest_on_simplices(X, vertices, faces), tol=1e-9)
 
 
+@pytest.mark.parametrize("D", [3, 40])
+def test_a_soup_that_is_a_single_point_is_the_foot_of_every_row(D):
+    rng = np.random.default_rng(D)
+    X, vertices, faces = rng.normal(size=(20, D)), np.tile(rng.normal(size=D), (9, 1)), rng.integers(9, size=(14, 3))
+    foot, slow = nearest_on_simplices(X, vertices, faces), nearest_on_simplices_reference(X, vertices, faces)
+    np.testing.assert_allclose(foot.points, np.tile(vertices[:1], (20, 1)), rtol=1e-14)
+    np.testing.assert_allclose(foot.squared_distance, slow.squared_distance, rtol=1e-12)
+
+
 def test_no_rows_give_no_feet():
     _, vertices, faces = soup(8, 1, 3)
     foot = nearest_on_simplices(np.empty((0, 3)), vertices, faces)

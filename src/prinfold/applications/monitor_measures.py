@@ -24,6 +24,9 @@ from prinfold.validation.tables import check_table
 _BLOCK_ROWS = 4096
 """Rows whose nearest points are found at once."""
 
+_COVARIANCE_NUMBERS = 2**18
+"""Entries of covariances, one matrix for each node, that are held at once."""
+
 
 class MonitorMeasures(StoredEstimator):
     """A map with the shares of the rows at its nodes, and the noise of each column."""
@@ -64,12 +67,16 @@ class MonitorMeasures(StoredEstimator):
         return pairs
 
     def _noise_scale(self) -> FloatArray:
-        """(D,) root of the noise variance of each column, averaged over the nodes; one column at a time, for memory.
+        """(D,) root of the noise variance of each column, averaged over the nodes; a few columns at once, for memory.
 
         Where tails are so heavy that there is no variance, the noise level stands in.
         """
         axes, level = np.eye(self.n_features_in_), float(np.mean(self.surface_.noise_variance_))
-        variance = [self.surface_.noise_covariance(axis[:, None])[:, 0, 0].mean() for axis in axes]
+        nodes = self.surface_._nodes_with_noise()
+        at_once = max(1, int(np.sqrt(_COVARIANCE_NUMBERS / self.surface_.latent_.n_nodes)))
+        parts = [axes[:, i : i + at_once] for i in range(0, self.n_features_in_, at_once)]
+        covariance = (nodes.covariance(part).mean(axis=0) for part in parts)
+        variance = np.concatenate([np.diagonal(each) for each in covariance])
         return np.sqrt(np.where(np.isfinite(variance), variance, level))
 
     def _table(self, X: Any) -> FloatArray:

@@ -64,6 +64,8 @@ class Soup:
         self.layers, self.groups = list[_Layer](), None
         if not _within_reach(self.vertices):
             return  # which is an error once there are rows
+        if (self.vertices == self.vertices[0]).all():
+            return  # a single point: every face is as near as the first
         if self.by_products:
             centers, radii = _balls(self.corners)
             self.groups = Groups(centers, radii)

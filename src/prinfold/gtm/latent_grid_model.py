@@ -33,7 +33,7 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.block_input import refuse_arrays_beside, score_blocks
 from prinfold.gtm.fitting import FEWEST_ROWS, GivenRows
 from prinfold.gtm.gaussian_process_training import with_process_prior
-from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.protocol import AnyNodes, Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
 from prinfold.gtm.recipe import FittedMap, Recipe, TrainingJob
 from prinfold.gtm.starts.first_parameters import STARTS
@@ -342,7 +342,7 @@ class LatentGridModel(PrincipalManifold):
                 f"axes must be finite and of shape ({self.n_features_in_}, a), one row for each column of the data; "
                 f"got shape {seen.shape}"
             )
-        return self._model.noise.at_nodes(self._model.surface, self._parameters()).covariance(seen)
+        return self._nodes_with_noise().covariance(seen)
 
     @property
     def folds_(self) -> Folds:
@@ -397,6 +397,10 @@ class LatentGridModel(PrincipalManifold):
 
     def _parameters(self) -> Parameters:
         return self._model.noise.restore(self.weights_, self.noise_variance_, {})
+
+    def _nodes_with_noise(self) -> AnyNodes:
+        """The nodes with the noise about each."""
+        return self._model.noise.at_nodes(self._model.surface, self._parameters())
 
     def _node_prior(self) -> FloatArray:
         """(K,) prior probability of each node: 1/K (3.3), unless the noise has others."""
