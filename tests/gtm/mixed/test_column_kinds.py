@@ -257,7 +257,7 @@ def test_numbers_of_rows_are_no_counts(first):
     ("values", "what", "wanted", "match"),
     [
         ([np.nan, np.nan], "float", "auto", "holds no value"),
-        ([1.0, np.inf], "float", "auto", "infinity"),
+        ([1.0, np.inf], "float", "auto", "infinity .inf. in row 1;"),
         (["a", "b", "c"], "text", "bernoulli", "has 3 levels .*'categorical'"),
         (["a", "b"], "text", "gaussian", "holds text, such as 'a' in row 0"),
         ([1.0, 2.5], "float", "poisson", "holds 2.5 in row 1, but poisson counts"),

@@ -13,7 +13,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse
 
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, join_names
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, part, sequence_of, text
@@ -210,10 +210,15 @@ def _is_nan(value: Any) -> bool:
 
 
 def choose_columns(
-    raw: Sequence[RawColumn], wanted: Any, size_factor: Any = None, frame: str = "", weight: FloatArray | None = None
+    raw: Sequence[RawColumn],
+    wanted: Any,
+    size_factor: Any = None,
+    frame: str = "",
+    weight: FloatArray | None = None,
+    kept: IntArray | None = None,
 ) -> Columns:
-    """Kinds of all columns of a table: as ``wanted`` says, else by :func:`automatic_kind`."""
-    found = choose_kinds([summarize(each, weight) for each in raw], wanted, size_factor, frame)
+    """Kinds of all columns of a table, by all rows or those ``kept``: as ``wanted``, or by :func:`automatic_kind`."""
+    found = choose_kinds([summarize(each, weight, kept=kept) for each in raw], wanted, size_factor, frame)
     for each, column in zip(raw, found, strict=True):
         if not column.levels:
             _refuse_cells(each, column.traits)
@@ -247,8 +252,10 @@ def _place(key: Any, names: Sequence[str]) -> int:
 def _as_column(found: ColumnSummary, wanted: str | None) -> Column:
     if not found.n:
         raise InvalidDataError(f"column {found.name!r} holds no value in any row; drop it")
-    if not found.is_text and math.isinf(max(found.high, -found.low)):
-        raise InvalidDataError(f"column {found.name!r} contains infinity (inf); mark what is not known as missing")
+    if found.infinite >= 0:
+        raise InvalidDataError(
+            f"column {found.name!r} contains infinity (inf) in row {found.infinite}; mark what is not known as missing"
+        )
     kind, why = (wanted, "as asked for") if wanted else automatic_kind(found)
     coding = ALL_KINDS[kind].levels
     levels = () if coding is None else _levels(found, coding)

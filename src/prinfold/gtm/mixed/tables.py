@@ -47,11 +47,8 @@ class MixedTables(LatentGridModel):
         checked = check_mixed(self, X, reset=True, min_rows=FEWEST_ROWS)
         weight = check_weight(sample_weight, np.empty((checked.shape[0], 1)))
         kept, raw = rows_with_weight(weight, min_rows=FEWEST_ROWS), read_columns(checked)
-        some = raw
-        if kept is not None and weight is not None:
-            # What has no weight is not looked at, and levels that only such rows have are none.
-            some, weight = [each._replace(values=each.values[kept]) for each in raw], weight[kept]
-        chosen = choose_columns(some, self.columns, self._factor_column, library_of(checked), weight)
+        # What has no weight is not looked at, and levels that only such rows have are none.
+        chosen = choose_columns(raw, self.columns, self._factor_column, library_of(checked), weight, kept)
         self.columns_ = self._with_useful_factors(chosen)
         return self._encode_table(checked, raw, "missing", fitting=True)
 
