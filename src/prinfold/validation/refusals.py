@@ -17,6 +17,7 @@ from narwhals.exceptions import DuplicateError
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, UnsupportedInputError, join_names, shown
 from prinfold.methods import METHODS
+from prinfold.validation.sparse_structure import refuse_broken_structure
 
 SHOWN = 5
 """How many offending rows or columns an error names."""
@@ -74,6 +75,7 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
             f"got a sparse matrix ({type(X).__name__}) but dense data is required; pass X.toarray(), "
             "or reduce the columns first, for example with sklearn.decomposition.TruncatedSVD"
         )
+    refuse_broken_structure(X)
     if hasattr(X, "obsm") and hasattr(X, "uns"):
         raise UnsupportedInputError(
             f"got {kind}, an annotated data object; pass one of its arrays, such as adata.obsm['X_pca'] or adata.X"

@@ -19,6 +19,7 @@ from prinfold.files import storable
 from prinfold.files.kinds import Kinds, part, sequence_of, text
 from prinfold.gtm.mixed.column_layout import ALL_KINDS, SIZE_FACTOR, ColumnKind, Layout, LevelCoding
 from prinfold.gtm.mixed.column_summaries import ColumnSummary, RawColumn, summarize
+from prinfold.validation.memory_limits import require_memory
 from prinfold.validation.refusals import to_narwhals
 from prinfold.validation.settings import Constraint, flag, one_of
 
@@ -138,10 +139,16 @@ def read_columns(X: Any) -> Sequence[RawColumn]:
 _NUMBERS = {"b": "boolean", "i": "integer", "u": "integer", "f": "float"}
 
 
+_NUMBERS_PER_CELL = 4
+"""Numbers that are held for each cell of one column: itself, those that are there, and these in order."""
+
+
 class _SparseColumns(Sequence[RawColumn]):
     """Columns of a sparse matrix, filled in one at a time."""
 
     def __init__(self, X: Any) -> None:
+        n_rows = int(X.shape[0])
+        require_memory(f"a column of {n_rows} rows", _NUMBERS_PER_CELL * n_rows, "give fewer rows")
         self.matrix = X.tocsc()
 
     def __len__(self) -> int:
