@@ -7,8 +7,10 @@ import pytest
 import scipy.sparse
 from tests.properties.cases import cloud
 
-from prinfold import GTM, SOM, MixedGTM
+from prinfold import GTM, SOM, Blocks, MixedGTM
+from prinfold.cli.tables.reading import read_table
 from prinfold.exceptions import InvalidDataError, NotEnoughMemoryError
+from prinfold.expression.gene_tests import _check_counts
 from prinfold.validation import memory_limits
 from prinfold.validation.sparse_structure import refuse_broken_structure
 
@@ -102,3 +104,15 @@ def test_columns_of_more_rows_than_fit_in_memory_are_refused(monkeypatch):
     monkeypatch.setattr(memory_limits, "available_memory", lambda: 2.0**30)
     with pytest.raises(NotEnoughMemoryError, match=r"a column of 1000000000 rows would take about .*; give fewer rows"):
         MixedGTM().fit(scipy.sparse.csr_matrix((10**9, 2)))
+
+
+def test_blocks_counts_and_files_refuse_them(tmp_path):
+    past_the_end(X := matrix())
+    for source in (X, [matrix(), X]):
+        with pytest.raises(InvalidDataError, match="damaged"):
+            GTM(1, nodes=8, basis=4).fit(Blocks(source, rows=10))
+    with pytest.raises(InvalidDataError, match="damaged"):
+        _check_counts(X)
+    scipy.sparse.save_npz(path := tmp_path / "damaged.npz", X)
+    with pytest.raises(InvalidDataError, match="damaged"):
+        read_table(path)

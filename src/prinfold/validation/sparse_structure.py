@@ -28,8 +28,7 @@ def _refuse_faults(X: Any) -> None:
         broken = str(error)
     if broken:
         raise InvalidDataError(
-            f"Input X is a sparse {X.format} matrix that is damaged: {broken}; make it anew from its rows, columns and "
-            "values"
+            f"got a sparse {X.format} matrix that is damaged: {broken}; make it anew from its rows, columns and values"
         )
 
 
