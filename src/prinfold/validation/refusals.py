@@ -151,6 +151,17 @@ def column_values(column: Any) -> Any:
     return np.array(column.to_list()) if column.dtype in {nw.Int128, nw.UInt128} else column.to_numpy()
 
 
+def declared_levels(series: Any) -> list[Any] | None:
+    """The categories that the type of a series names, in their order; None where it names none."""
+    if series.dtype not in {nw.Categorical, nw.Enum}:
+        return None
+    try:
+        found: list[Any] = series.cat.get_categories().to_list()
+    except AttributeError:  # a dictionary of Arrow's in a pandas frame, which keeps its levels to itself
+        return None
+    return found
+
+
 def _is_model(value: Any) -> bool:
     return hasattr(value, "get_params") or (isinstance(value, type) and hasattr(value, "fit"))
 

@@ -20,7 +20,7 @@ from prinfold.files.kinds import Kinds, part, sequence_of, text
 from prinfold.gtm.mixed.column_layout import ALL_KINDS, SIZE_FACTOR, ColumnKind, Layout, LevelCoding
 from prinfold.gtm.mixed.column_summaries import ColumnSummary, RawColumn, summarize
 from prinfold.validation.memory_limits import require_memory
-from prinfold.validation.refusals import to_narwhals
+from prinfold.validation.refusals import declared_levels, to_narwhals
 from prinfold.validation.settings import Constraint, flag, one_of
 
 _SHOWN = 6
@@ -173,9 +173,8 @@ def _from_series(name: str, series: Any) -> RawColumn:
         return RawColumn(name, _numbers(series), what, (False, True) if what == "boolean" else None, str(kind))
     if kind.is_numeric():
         return RawColumn(name, _numbers(series), "float", None, str(kind))
-    declared = None
-    if isinstance(kind, nw.Categorical | nw.Enum):
-        declared = tuple(series.cat.get_categories().to_list())
+    levels = declared_levels(series)
+    declared = None if levels is None else tuple(levels)
     return _from_objects(name, series.to_list(), declared, str(kind).partition("(")[0])
 
 

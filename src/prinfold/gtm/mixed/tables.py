@@ -184,6 +184,11 @@ class MixedTables(LatentGridModel):
             )
 
 
+def _without_objects(X: Any) -> Any:
+    """A sparse matrix with numbers in place of objects, with which SciPy fills in nothing."""
+    return X.astype(np.float64) if X.dtype.kind == "O" else X
+
+
 def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Any:
     """A table whose columns may be of different types: a frame as it is, else a two-dimensional or sparse array."""
     refuse_containers(X, accept_sparse=True)
@@ -204,6 +209,8 @@ def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> An
     with named_misfits(X):
         if isinstance(X, list | tuple) and np.asarray(X).dtype.kind in "US":
             X = np.asarray(X, dtype=object)  # or numbers beside text would become text
+        if scipy.sparse.issparse(X):
+            X = _without_objects(X)
         return validate_data(
             estimator,
             X,
