@@ -222,3 +222,12 @@ def test_killed_at_random_moments(name, tmp_path):
 def test_every_iterative_method_is_killed():
     killed = {type(model_of(name)).__name__ for name in (*LARGE, *SMALL)}
     assert killed == {type(case.make()).__name__ for case in CASES}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no pipes")
+def test_what_is_no_plain_file_is_refused_and_not_waited_for(tmp_path):
+    """Nobody writes into the pipe, and its reader would wait for ever."""
+    os.mkfifo(pipe := tmp_path / "pipe")
+    for path in (pipe, os.devnull):
+        with pytest.raises(CheckpointError, match="is no plain file, as a checkpoint is"):
+            GTM(1, nodes=6, basis=3, max_iter=2).set_callbacks(Checkpoint(path)).fit(ROWS)

@@ -42,6 +42,7 @@ from prinfold.exceptions import (
     InvalidParameterError,
     ModelFileError,
     NewerModelFileError,
+    NoModelFileError,
     NotStorableError,
 )
 from prinfold.files.steps import STEPS
@@ -835,3 +836,11 @@ def test_more_arrays_than_their_cap_are_refused(content, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_MOST_ARRAYS", len(arrays) - 1)
     with pytest.raises(CorruptModelFileError, match="not a prinfold model file"):
         load(tmp_path / "a")
+
+
+def test_a_name_that_no_file_can_have_is_that_of_no_model(tmp_path):
+    for name in ("x" * 300, "x/" * 3000):
+        with pytest.raises(
+            NoModelFileError, match=r"there is no model file at .*x.* \(.*too long\); name one that save"
+        ):
+            load(tmp_path / name)

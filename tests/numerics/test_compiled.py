@@ -108,10 +108,10 @@ sys.path.insert(0, {folder!r})
 
 handed_over, strikes = CPUCodeLibrary._object_compiled_hook, False
 
-def interrupt(cls, *given):
-    if strikes:
+def interrupt(cls, module, code):
+    if strikes and {struck!r} in str(module) and not {spared!r} in str(module):
         raise KeyboardInterrupt
-    return handed_over(*given)
+    return handed_over(module, code)
 
 CPUCodeLibrary._object_compiled_hook = classmethod(interrupt)
 import addition
@@ -125,10 +125,28 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_that_strikes_while_llvm_hands_code_over_is_passed_on(tmp_path: Path) -> None:
-    kernel = "from prinfold.numerics._compiled import compiled\n@compiled\ndef one_more(x):\n    return x + 1.0\n"
-    (tmp_path / "addition.py").write_text(kernel)
+WITH_HELPER = """
+import numba
+from prinfold.numerics._compiled import compiled
+
+@numba.njit
+def helper_of_it(x):
+    return x + 1.0
+
+@compiled
+def one_more(x):
+    return helper_of_it(x)
+"""
+
+
+@pytest.mark.parametrize(("struck", "spared"), [("one_more", "nothing else"), ("helper_of_it", "one_more")])
+def test_an_interrupt_that_strikes_while_llvm_hands_code_over_is_passed_on(
+    struck: str, spared: str, tmp_path: Path
+) -> None:
+    """Of the function itself, whose loss numba notices, and of a helper alone, whose loss it does not."""
+    (tmp_path / "addition.py").write_text(WITH_HELPER)
     beside = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    words = [sys.executable, "-c", INTERRUPTED.format(folder=str(tmp_path))]
+    words = [sys.executable, "-c", INTERRUPTED.format(folder=str(tmp_path), struck=struck, spared=spared)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=beside)
     assert done.stdout.strip() == "interrupted, then 2.0", done.stderr
+    assert "Exception ignored" not in done.stderr

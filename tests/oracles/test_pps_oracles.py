@@ -280,7 +280,7 @@ def test_the_metric_is_the_curvature_of_the_divergence_between_models(space, kin
     mass = np.random.default_rng(3).uniform(0, 2, len(nodes.centers))
     contrast = nodes.inverse_across - nodes.inverse_along
     stiffness = mass * contrast**2 / (nodes.inverse_across * nodes.inverse_along)
-    metric = pps.FisherMetric(surface, nodes, mass, stiffness, decay=0.0)
+    metric = pps.FisherMetric(surface, nodes, mass, stiffness, decay=0.0, n_columns=nodes.centers.shape[1])
     X = np.random.default_rng(5).standard_normal(p.weights.shape)
     here = covariances(case)
 
@@ -298,7 +298,7 @@ def test_the_metric_is_the_curvature_of_the_divergence_between_models(space, kin
 def test_the_metric_is_symmetric_and_its_preconditioner_solves_the_isotropic_one():
     case = toy("grid", "round")
     nodes = case.model.noise.at_nodes(case.model.surface, case.parameters)
-    metric = pps.FisherMetric(case.model.surface, nodes, np.ones(12), np.zeros(12), decay=0.5)
+    metric = pps.FisherMetric(case.model.surface, nodes, np.ones(12), np.zeros(12), 0.5, nodes.centers.shape[1])
     A, B = np.random.default_rng(6).standard_normal((2, *case.parameters.weights.shape))
     assert_allclose(np.vdot(A, metric.apply(B)), np.vdot(B, metric.apply(A)), rtol=1e-10)
     assert_allclose(metric.apply(metric.solve_roughly(A)), A, atol=1e-8)

@@ -233,6 +233,9 @@ CONTAINERS: dict[str, Callable[[Table, list[Any]], Any]] = {
     "csr of bools": lambda X, names: scipy.sparse.csr_array(X > 0),
     "csr of complex numbers": lambda X, names: scipy.sparse.csr_array(X + 1j),
     "coo, cells twice": lambda X, names: _cells_twice(X),
+    "csr, a column outside": lambda X, names: _led_astray(X, "indices", 10**8),
+    "csr, pointers astray": lambda X, names: _led_astray(X, "indptr", 10**8),
+    "coo, a row outside": lambda X, names: _led_astray(X, "row", 10**8),
     "coo, a vector": lambda X, names: scipy.sparse.coo_array(X[0]),
     "bsr": lambda X, names: scipy.sparse.bsr_array(X),
     "dia": lambda X, names: scipy.sparse.dia_array(X),
@@ -288,6 +291,13 @@ def _with_wide_indices(X: Any) -> Any:
 def _cells_twice(X: Table) -> Any:
     rows, columns = np.indices(X.shape).reshape(2, -1).repeat(2, axis=1)
     return scipy.sparse.coo_array((X.ravel().repeat(2), (rows, columns)), shape=X.shape)
+
+
+def _led_astray(X: Table, name: str, place: int) -> Any:
+    """A sparse matrix one of whose indices lies far outside of it."""
+    sparse = (scipy.sparse.coo_matrix if name == "row" else scipy.sparse.csr_matrix)(np.nan_to_num(X) + 1.0)
+    getattr(sparse, name)[len(getattr(sparse, name)) // 2] = place
+    return sparse
 
 
 def _in_turn(*passes: list[Table]) -> Callable[[], Iterator[Table]]:

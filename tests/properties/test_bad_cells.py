@@ -20,7 +20,7 @@ WRONG = {"gap": np.nan, "infinity": np.inf, "minus infinity": -np.inf}
 INFINITE = r"contains infinity \(inf\)"
 WORDS = {"gap": "contains NaN", "infinity": INFINITE, "minus infinity": INFINITE}
 
-COLUMN_ONLY = {"MixedGTM": rf"column '1' {INFINITE}"}
+BY_COLUMN = {"MixedGTM": rf"column '1' {INFINITE} in row 5;"}
 """What is told in a fit that takes stock of columns, which may come in blocks, before it looks at rows."""
 
 
@@ -49,7 +49,7 @@ def test_cells_that_a_method_cannot_use_are_named(name: str, what: str) -> None:
     X = cloud(60)
     X[5, 1] = WRONG[what]
     told = rf"{WORDS[what]}: 1 of its values .*row\(s\) 5 and column\(s\) 1\."
-    with pytest.raises(InvalidDataError, match=COLUMN_ONLY.get(name, told)):
+    with pytest.raises(InvalidDataError, match=BY_COLUMN.get(name, told)):
         _fit(name, X)
     model = _fitted(name)
     for verb in _verbs(model):

@@ -48,6 +48,7 @@ from prinfold.expression.thinning import thin_counts
 from prinfold.loops import while_working
 from prinfold.validation.failures import may_have_gaps, name_call_failures
 from prinfold.validation.settings import Constraint, as_generator, check_setting, integer
+from prinfold.validation.sparse_structure import refuse_broken_structure
 from prinfold.validation.tables import as_entries, as_numbers
 
 _MOST_P = 0.99
@@ -447,6 +448,7 @@ def _check_cells(cells: BoolArray, times: FloatArray) -> BoolArray:
 
 def _check_counts(counts: Any) -> tuple[FloatArray, bool]:
     """Counts as numbers, and whether they are whole and not negative."""
+    refuse_broken_structure(counts)
     table = as_numbers("counts", counts.toarray() if hasattr(counts, "toarray") else counts)
     if table.ndim != 2 or len(table) < FEWEST_CELLS or table.shape[1] == 0 or not np.isfinite(table).all():
         raise InvalidDataError(

@@ -11,6 +11,7 @@ import enum
 import json
 import math
 import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -460,16 +461,24 @@ def _digest(body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
     return digest(_dump(body), {name: array for name, array in arrays.items() if not name.endswith(_TIMES_SUFFIX)})
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
-    if not path.exists():
-        raise NoModelFileError(f"there is no model file at {path}; name one that save has written")
-    if path.is_dir():
+def _require_plain_file(path: Path) -> None:
+    """Raise an error for what cannot be a model file, before anything is read of it."""
+    try:
+        found = path.stat()
+    except OSError as error:  # not there, a name that is too long, a folder that may not be looked into
+        why = "" if isinstance(error, FileNotFoundError | NotADirectoryError) else f" ({error.strerror})"
+        raise NoModelFileError(f"there is no model file at {path}{why}; name one that save has written") from None
+    if stat.S_ISDIR(found.st_mode):
         raise CorruptModelFileError(f"{path} is a folder, not a model file; name the file in it")
-    size = path.stat().st_size
-    if path.is_file() and size == 0:
+    plain = stat.S_ISREG(found.st_mode)
+    if plain and found.st_size == 0:
         raise CorruptModelFileError(f"{path} is an empty file; save the model again")
-    if not path.is_file() or size > _MOST_BYTES:
+    if not plain or found.st_size > _MOST_BYTES:
         raise CorruptModelFileError(f"{path} is not a prinfold model file: it is no plain file, or too large for one")
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+    _require_plain_file(path)
     try:
         with safe_open(path, framework="numpy") as stream:
             text = (stream.metadata() or {}).get(_KEY, "")

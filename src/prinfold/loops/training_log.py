@@ -171,6 +171,8 @@ def read_stages(path: Path, identity: Mapping[str, Any]) -> list[StoredStage]:
     """The stages in a file of the same training; none where there is no file yet."""
     if not path.exists():
         return []
+    if not path.is_file():  # a pipe or device would be waited for, or read without end
+        raise CheckpointError(f"{path} is no plain file, as a checkpoint is; give another path")
     with refuse_damage(path):
         body, arrays = read_container(_KEY, path)
         if body["format"] != _FORMAT:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache, wraps
 from hashlib import sha256
 from pathlib import Path
+from threading import current_thread, main_thread
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -24,18 +25,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 RUN = 32
 """Weights that are compared together; few runs hold one that matters."""
 
-_NOT_HANDED_OVER = "no compiled object yet"
-"""What numba says where compiled code was not handed over to it."""
-
 _LANES = 16
 """Weights side by side of which the largest are kept."""
 
 
 def compiled(function: F) -> F:
     """Compile on first call, without the interpreter's lock; kept on disk where a folder can be written to."""
-    plain = njit(nogil=True)(function)
+    plain = _with_interrupts(njit(nogil=True)(function))
     try:
-        kept = njit(nogil=True, cache=True)(_named_after_helpers(function))
+        kept = _with_interrupts(njit(nogil=True, cache=True)(_named_after_helpers(function)))
     except RuntimeError:  # "no locator available": nowhere to keep it
         return cast(F, plain)
 
@@ -45,13 +43,41 @@ def compiled(function: F) -> F:
             return kept(*given)
         except OSError:  # a folder that is full or gone by now, which shows before anything is computed
             return plain(*given)
-        except RuntimeError as error:
-            # LLVM hands compiled code over by a callback, in which Python prints an interrupt and goes on without it.
-            if _NOT_HANDED_OVER in str(error):
-                raise KeyboardInterrupt from error
-            raise
 
     return cast(F, call)
+
+
+def _with_interrupts(dispatcher: Any) -> Any:
+    """A function of numba's that passes on an interrupt which strikes while it is compiled, helpers included.
+
+    LLVM hands compiled code over by a callback. An interrupt that strikes there Python can only print, and goes on
+    without it; numba then ends in an error that it has no code, or, of a helper, goes on as well.
+    """
+    compile_for = getattr(dispatcher, "_compile_for_args", None)  # which numba calls for arguments of new types
+    if compile_for is None:  # numba is told to compile nothing
+        return dispatcher
+
+    def compile_or_stop(*given: Any, **options: Any) -> Any:
+        if current_thread() is not main_thread():  # no interrupt strikes here
+            return compile_for(*given, **options)
+        lost, show = list[type](), sys.unraisablehook
+
+        def note(event: Any) -> None:
+            if issubclass(event.exc_type, KeyboardInterrupt):
+                lost.append(event.exc_type)
+            else:
+                show(event)
+
+        sys.unraisablehook = note
+        try:
+            return compile_for(*given, **options)
+        finally:
+            sys.unraisablehook = show
+            if lost:
+                raise KeyboardInterrupt
+
+    dispatcher._compile_for_args = compile_or_stop
+    return dispatcher
 
 
 def _named_after_helpers(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,7 +19,14 @@ from prinfold.latent.branch_graph import BranchGraph
 from prinfold.latent.drawing import Drawing, LatentLayout
 from prinfold.methods import shape_word
 from prinfold.rows.rows import dense
-from prinfold.validation.refusals import column_labels, column_values, refuse_containers, refuse_dates, refuse_text
+from prinfold.validation.refusals import (
+    column_labels,
+    column_values,
+    declared_levels,
+    refuse_containers,
+    refuse_dates,
+    refuse_text,
+)
 from prinfold.validation.tables import as_numbers
 
 _MOST_CLASSES = 60
@@ -266,8 +273,7 @@ def _plain_labels(labels: Any) -> tuple[Any, list[Any] | None]:
         order = list(labels.categories)
     elif nw.dependencies.is_into_series(labels):
         series = nw.from_native(labels, series_only=True)
-        if series.dtype in {nw.Categorical, nw.Enum}:
-            order = series.cat.get_categories().to_list()
+        order = declared_levels(series)
         labels = np.array([*series.to_list(), None], dtype=object)[:-1]
     return np.asarray(labels, dtype=object), order
 

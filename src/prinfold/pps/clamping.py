@@ -56,6 +56,10 @@ Factors: TypeAlias = tuple[Precision, Precision]
 class Clamping(Protocol):
     """The verbs of a clamping; see the head of this file."""
 
+    @property
+    def shared(self) -> bool:
+        """Whether all nodes have the same noise."""
+
     def first(self) -> Factors:
         """(s, b) to begin with."""
 
@@ -74,6 +78,10 @@ class Fixed:
     b: float
     by_total: bool = False
     """Whether β is taken from the residuals in all directions alike, as the GTM takes it."""
+
+    @property
+    def shared(self) -> bool:
+        return np.ndim(self.s) == np.ndim(self.b) == 0
 
     def first(self) -> Factors:
         return self.s, self.b
@@ -109,6 +117,10 @@ class Learned:
     n_columns: int
     dimension: int
     pooling: Callable[[Learned, TangentMoments, float, float, Precision], ClampedNoise]
+
+    @property
+    def shared(self) -> bool:
+        return self.pooling is share_both
 
     def first(self) -> Factors:
         return 1.0, 1.0

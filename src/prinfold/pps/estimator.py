@@ -39,6 +39,7 @@ from prinfold.pps import clamping as clampings
 from prinfold.pps import model as pps
 from prinfold.pps.clamping_choice import Selection, candidates, compare, path, split
 from prinfold.pps.oriented_noise import OrientedNoise
+from prinfold.pps.span_training import SpanTrainer, is_wide
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, as_generator, nothing, one_of, real
 
@@ -302,7 +303,9 @@ class PPS(LatentGridModel):
             return fit_map(recipe, job, run)
         if self.clamping in PER_NODE:
             recipe = replace(recipe, most_doublings=0)
-        return fit_map(recipe, job, run) if pps.PPS_STEPS[self.trainer].published else fit_from_gtm(recipe, job, run)
+        if pps.PPS_STEPS[self.trainer].published:
+            return fit_map(_in_span_if_wide(recipe, job), job, run)
+        return fit_from_gtm(recipe, job, run)
 
     def _is_round(self, n_columns: int, dimension: int) -> bool:
         """Whether the noise is that of the GTM, bit for bit."""
@@ -377,4 +380,13 @@ def fit_from_gtm(recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
         recipe = replace(recipe, trainer=ProcessTrainer(BATCH, found["basis_"], recipe.tol))
     start = model.noise.initial(found["weights_"], 1.0 / found["noise_variance_"])
     interrupted = first.outcome.reason is StopReason.INTERRUPTED
-    return train_map(recipe, TrainingJob(model, job.rows, found["basis_"]), start, run, interrupted=interrupted)
+    job = TrainingJob(model, job.rows, found["basis_"])
+    return train_map(_in_span_if_wide(recipe, job), job, start, run, interrupted=interrupted)
+
+
+def _in_span_if_wide(recipe: Recipe, job: TrainingJob) -> Recipe:
+    """The recipe with training in the span of the rows, where these have many columns.
+
+    A process chooses its numbers by sums over all columns, and is trained in those.
+    """
+    return replace(recipe, trainer=SpanTrainer()) if is_wide(job.rows) and not carries_prior(job.basis) else recipe

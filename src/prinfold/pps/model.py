@@ -182,7 +182,8 @@ def _scoring_step(model: PPSModel, state: PPSState) -> OrientedParameters:
     slope = weight_gradient(surface, nodes, state.statistics, model.penalty, now)
     stiffness = turning_stiffness(nodes, model.noise.moments(surface, state.statistics, now.weights, now.weights))
     decay = model.penalty.strength(now.level) * now.level
-    metric = FisherMetric(surface, nodes, state.statistics.mass, stiffness, decay)
+    n_columns = model.noise.n_columns or nodes.centers.shape[1]
+    metric = FisherMetric(surface, nodes, state.statistics.mass, stiffness, decay, n_columns)
     change = conjugate_gradients(metric.apply, slope, metric.solve_roughly, _CG_STEPS, _CG_TOL)
     moved = replace(now, weights=now.weights + change)
     return model.noise.with_noise(surface, state.statistics, model.penalty, moved, now)
@@ -216,7 +217,7 @@ class FisherMetric:
     """Fisher information of rows whose node is known, as an operator on changes X (M, D) of the weights.
 
     A change moves centres by ΦX and Jacobians by δJ; the information is Σ [g (ΦX)ᵀΣ⁻¹(ΦX) + f‖(I − P) δJ J⁺‖²] plus the
-    penalty, f being the ``stiffness`` against turning the noise.
+    penalty, f being the ``stiffness`` against turning the noise. ``n_columns`` are those of the table.
     """
 
     surface: BasisMap
@@ -224,6 +225,7 @@ class FisherMetric:
     mass: FloatArray
     stiffness: FloatArray
     decay: float
+    n_columns: int
 
     def apply(self, X: FloatArray) -> FloatArray:
         """(M, D) the operator times X."""
@@ -244,7 +246,7 @@ class FisherMetric:
     @cached_property
     def _inverse(self) -> FloatArray:
         Phi, nodes = self.surface.node_features, self.nodes
-        n_columns, rank = nodes.centers.shape[1], nodes.tangents.rank
+        n_columns, rank = self.n_columns, nodes.tangents.rank
         mean = (rank * nodes.inverse_along + (n_columns - rank) * nodes.inverse_across) / n_columns
         gram = Phi.T @ ((self.mass * mean)[:, None] * Phi)
         # Turning is resisted in all normals, which are most directions: on average over them it is a Gram matrix too.

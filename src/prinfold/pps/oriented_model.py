@@ -62,13 +62,15 @@ class OrientedModel:
     """Gaussian noise whose variance differs along and across the surface, whatever the rows.
 
     ``floor`` is the smallest variance allowed; ``clamping`` decides on the two variances; with ``crossed`` the
-    statistics hold what the gradient needs too, at the price of Q more products in a pass.
+    statistics hold what the gradient needs too, at the price of Q more products in a pass. ``n_columns`` is D where
+    rows and surface are given in a frame of their span, of fewer columns; None where they have all of them.
     """
 
     floor: float
     clamping: Clamping
     dimension: int
     crossed: bool = False
+    n_columns: int | None = None
 
     @property
     def unit(self) -> float:
@@ -96,7 +98,8 @@ class OrientedModel:
         """Centres, tangents and constants of the nodes."""
         centers = surface.nodes(parameters.weights)
         frame = tangents(surface, parameters.weights)
-        K, D = centers.shape
+        K, own = centers.shape
+        D = self.n_columns or own
         inverse_along = np.broadcast_to(parameters.precision / np.asarray(parameters.along, dtype=float), K)
         inverse_across = np.broadcast_to(parameters.precision / np.asarray(parameters.across, dtype=float), K)
         contrast = inverse_across - inverse_along
@@ -105,12 +108,12 @@ class OrientedModel:
         log_normalizer = 0.5 * (log_normalizer - D * np.log(2 * np.pi))
         # For a row that the model explains dᵀΣ⁻¹d is about D at the nodes that matter, so that this leaves about zero.
         constant = float(log_normalizer.mean()) - 0.5 * D
-        loading = np.zeros((1 + self.dimension, D + 2, K))
-        loading[0, :D] = (inverse_across[:, None] * centers).T
-        loading[0, D] = -0.5 * inverse_across * np.einsum("kd,kd->k", centers, centers) + log_normalizer - constant
-        loading[0, D + 1] = -0.5 * self.unit * inverse_across
-        loading[1:, :D] = np.swapaxes(scale[:, None] * frame.frame, 1, 2)
-        loading[1:, D] = -scale * np.einsum("qkd,kd->qk", frame.frame, centers)
+        loading = np.zeros((1 + self.dimension, own + 2, K))
+        loading[0, :own] = (inverse_across[:, None] * centers).T
+        loading[0, own] = -0.5 * inverse_across * np.einsum("kd,kd->k", centers, centers) + log_normalizer - constant
+        loading[0, own + 1] = -0.5 * self.unit * inverse_across
+        loading[1:, :own] = np.swapaxes(scale[:, None] * frame.frame, 1, 2)
+        loading[1:, own] = -scale * np.einsum("qkd,kd->qk", frame.frame, centers)
         sign = np.sign(contrast)
         sign = float(sign[0]) if (sign == sign[0]).all() else sign.astype(dtype)
         ready: FloatArray = loading.astype(dtype)
@@ -167,7 +170,8 @@ class OrientedModel:
         tangential = sums.tangential - 2 * np.einsum("qk,qk->k", moved, pull)
         tangential += sums.mass * np.einsum("qk,qk->k", moved, moved)
         whole = np.maximum(whole, 0.0)
-        return TangentMoments(sums.mass, frame.rank, whole, np.clip(tangential, 0.0, whole), centers.shape[1])
+        n_columns = self.n_columns or centers.shape[1]
+        return TangentMoments(sums.mass, frame.rank, whole, np.clip(tangential, 0.0, whole), n_columns)
 
 
 def noise_of_nodes(parameters: OrientedParameters, node: IntArray) -> OrientedParameters:
@@ -175,3 +179,8 @@ def noise_of_nodes(parameters: OrientedParameters, node: IntArray) -> OrientedPa
     own = (parameters.precision, parameters.along, parameters.across)
     precision, along, across = (np.asarray(each)[node] if np.ndim(each) else each for each in own)
     return replace(parameters, precision=precision, along=along, across=across)
+
+
+def in_frame(parameters: OrientedParameters, frame: FloatArray) -> OrientedParameters:
+    """The parameters in the coordinates of an orthonormal frame (D, r) in whose span the surface lies."""
+    return replace(parameters, weights=parameters.weights @ frame)

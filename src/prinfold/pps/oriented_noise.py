@@ -16,7 +16,7 @@ from prinfold.gtm.noise.protocol import Capabilities, CompiledPass, ScaledLogDen
 from prinfold.gtm.softmax import NATURAL, Exponential
 from prinfold.pps.oriented_bounds import log_responsibility_bounds
 from prinfold.pps.oriented_gaps import OrientedCells
-from prinfold.pps.oriented_model import OrientedModel, OrientedParameters, noise_of_nodes
+from prinfold.pps.oriented_model import OrientedModel, OrientedParameters, in_frame, noise_of_nodes
 from prinfold.pps.oriented_sums import OrientedNodes, OrientedStatistics, row_squares
 
 
@@ -39,6 +39,8 @@ class OrientedNoise(OrientedModel):
             # Several sweeps over a block become one, so that dense passes gain too.
             compiled=CompiledPass(OrientedNodes.empty_sums, dense=True),
             for_nodes=noise_of_nodes,
+            # What a row has across the frame is as likely at every node where these have one noise.
+            in_frame=in_frame if self.clamping.shared else None,
         )
 
     def with_gaps(self) -> OrientedCells:

@@ -17,6 +17,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError, join_names
 from prinfold.rows.rows import dense
 from prinfold.validation.refusals import refuse_dates, refuse_text
+from prinfold.validation.sparse_structure import refuse_broken_structure
 from prinfold.validation.tables import fill_masked, rows_of
 
 Key = str | int
@@ -163,6 +164,7 @@ def length_of(piece: Any) -> int:
 
 def cut(piece: Any, most: int) -> Iterator[Any]:
     """A piece in pieces of at most so many rows."""
+    refuse_broken_structure(piece)
     n_rows = length_of(piece)
     if n_rows <= most:
         yield piece

@@ -32,6 +32,7 @@ from prinfold.exceptions import (
     warn_caller,
 )
 from prinfold.validation.dask_verbs import ask_partitions, is_dask
+from prinfold.validation.missing_verbs import refuse_missing_verb
 from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import check_arguments
 from prinfold.validation.table_warnings import warn_about_table
@@ -202,6 +203,8 @@ def _named_errors(left: set[str], verb: str, owner: str, refusal: Callable[[str]
         raise InvalidDataError(refusal(str(error))) from error
     except Exception as error:
         _refuse_checkpoint(owner, error)
+        if isinstance(error, AttributeError):
+            refuse_missing_verb(error)
         follows = isinstance(error, _ERRORS_AFTER_OVERFLOW) and bool(left)
         if not follows and not (type(error) is ValueError and _NOT_FINITE.search(str(error))):
             raise

@@ -20,7 +20,7 @@ _MEMINFO = Path("/proc/meminfo")
 _CGROUP = Path("/sys/fs/cgroup")
 
 
-def require_memory(what: str, n_numbers: float, advice: Advice) -> None:
+def require_memory(what: str, n_numbers: float, advice: Advice | str) -> None:
     """Raise an error with ``advice`` where ``n_numbers`` of eight bytes do not fit; ``what`` is made of them."""
     needed = 8.0 * n_numbers
     if needed <= _NEVER_REFUSED_BYTES or needed <= (free := available_memory()):

@@ -17,6 +17,7 @@ from narwhals.exceptions import DuplicateError
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, UnsupportedInputError, join_names, shown
 from prinfold.methods import METHODS
+from prinfold.validation.sparse_structure import refuse_broken_structure
 
 SHOWN = 5
 """How many offending rows or columns an error names."""
@@ -74,6 +75,7 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
             f"got a sparse matrix ({type(X).__name__}) but dense data is required; pass X.toarray(), "
             "or reduce the columns first, for example with sklearn.decomposition.TruncatedSVD"
         )
+    refuse_broken_structure(X)
     if hasattr(X, "obsm") and hasattr(X, "uns"):
         raise UnsupportedInputError(
             f"got {kind}, an annotated data object; pass one of its arrays, such as adata.obsm['X_pca'] or adata.X"
@@ -147,6 +149,17 @@ def to_narwhals(X: Any, *, pass_through: bool = False) -> Any:
 def column_values(column: Any) -> Any:
     """The values of a column of a frame as NumPy has them; whole numbers of 128 bits as those of Python."""
     return np.array(column.to_list()) if column.dtype in {nw.Int128, nw.UInt128} else column.to_numpy()
+
+
+def declared_levels(series: Any) -> list[Any] | None:
+    """The categories that the type of a series names, in their order; None where it names none."""
+    if series.dtype not in {nw.Categorical, nw.Enum}:
+        return None
+    try:
+        found: list[Any] = series.cat.get_categories().to_list()
+    except AttributeError:  # a dictionary of Arrow's in a pandas frame, which keeps its levels to itself
+        return None
+    return found
 
 
 def _is_model(value: Any) -> bool:

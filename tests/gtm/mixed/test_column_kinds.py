@@ -6,13 +6,17 @@ import ast
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
-from numpy.testing import assert_allclose
+import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad, minimize
 from scipy.special import digamma, softmax
 from scipy.stats import bernoulli, gamma, nbinom, norm, poisson
 from tests.house import PACKAGE, syntax_trees
 
+from prinfold import MixedGTM
 from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
@@ -257,7 +261,7 @@ def test_numbers_of_rows_are_no_counts(first):
     ("values", "what", "wanted", "match"),
     [
         ([np.nan, np.nan], "float", "auto", "holds no value"),
-        ([1.0, np.inf], "float", "auto", "infinity"),
+        ([1.0, np.inf], "float", "auto", "infinity .inf. in row 1;"),
         (["a", "b", "c"], "text", "bernoulli", "has 3 levels .*'categorical'"),
         (["a", "b"], "text", "gaussian", "holds text, such as 'a' in row 0"),
         ([1.0, 2.5], "float", "poisson", "holds 2.5 in row 1, but poisson counts"),
@@ -306,3 +310,23 @@ def test_a_kind_is_asked_for_what_it_has_and_never_for_its_name():
         if isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value in names
     }
     assert compared == set()
+
+
+def test_levels_of_an_arrow_dictionary_in_a_pandas_frame_are_those_of_its_values():
+    """pandas does not say which levels such a type has."""
+    kind = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+    (column,) = read_columns(pd.DataFrame({"c": pd.array(["x", "y", None] * 9, dtype=kind)}))
+    assert column.declared is None
+    assert choose_columns([column], "auto")[0].levels == ("x", "y")
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+def test_a_sparse_matrix_of_objects_is_read_as_numbers():
+    X = scipy.sparse.csr_matrix(np.random.default_rng(0).normal(size=(30, 2)))
+    objects = X.copy()
+    objects.data = X.data.astype(object)
+    settings = {"nodes": 6, "basis": 3, "max_iter": 2, "tol": 0.0}
+    assert_array_equal(MixedGTM(1, **settings).fit(objects).weights_, MixedGTM(1, **settings).fit(X).weights_)
+    objects.data[4] = "text"
+    with pytest.raises(InvalidDataError, match="could not convert string to float"):
+        MixedGTM(1, **settings).fit(objects)

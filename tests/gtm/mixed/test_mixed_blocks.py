@@ -115,6 +115,19 @@ def test_what_only_all_blocks_know_is_known():
         choose_kinds([tree_sum(summarize(each, most=12) for each in names)], "categorical")
 
 
+@pytest.mark.parametrize("rows", [1, 30, 1000])
+def test_infinity_is_named_by_its_row_in_all_blocks(rows):
+    frame = FRAME.assign(length=FRAME["length"].where(~np.isin(np.arange(N), [70, 71, 390]), -np.inf))
+    frame["weight"] = np.where(np.arange(N) % 10 == 0, 0.0, 1.0)  # rows without weight are not looked at
+    words = r"column 'length' contains infinity \(inf\) in row"
+    with pytest.raises(InvalidDataError, match=f"{words} 70;"):
+        MixedGTM(**QUICK).fit(Blocks(FRAME.assign(length=frame["length"]), rows=rows))
+    with pytest.raises(InvalidDataError, match=f"{words} 71;"):
+        MixedGTM(**QUICK).fit(Blocks(frame, rows=rows, weight="weight"))
+    with pytest.raises(InvalidDataError, match=f"{words} 71;"):
+        MixedGTM(**QUICK).fit(frame.drop(columns="weight"), sample_weight=frame["weight"])
+
+
 def test_blocks_without_a_value_say_nothing_of_types():
     text, nothing = (RawColumn("c", np.array(v, object), "text") for v in (["a", "b", "c", "a"], [None, None]))
     gone = RawColumn("c", np.array([np.nan]), "float")

@@ -227,6 +227,83 @@ def test_a_noise_that_lacks_verbs_is_refused_by_their_names():
         GTM(1, nodes=6, basis=3, noise=Half(), max_iter=1, tol=0.0).fit(X)
 
 
+class Without:
+    """An object with the attributes of another, but for some."""
+
+    def __init__(self, whole, *lost):
+        for name in {name for name in dir(whole) if not name.startswith("_")} - set(lost):
+            setattr(self, name, getattr(whole, name))
+
+
+@dataclass(frozen=True)
+class LossyNoise(ToyNoise):
+    """A toy whose parameters, nodes, sums or statistics lack something."""
+
+    of: str
+    lost: tuple[str, ...]
+
+    def _lose(self, of, whole):
+        return Without(whole, *self.lost) if of == self.of else whole
+
+    def initial(self, weights, precision):
+        return self._lose("parameters", self.cells.initial(weights, precision))
+
+    def at_nodes(self, surface, parameters, dtype=np.float64):
+        nodes = self.cells.at_nodes(surface, parameters, dtype)
+        if self.of in ("sums", "statistics"):
+            return LossyNodes(nodes, self)
+        return self._lose("nodes", nodes)
+
+
+class LossyNodes:
+    def __init__(self, nodes, noise):
+        self._nodes, self._noise = nodes, noise
+        self.centers, self.n_layers, self.log_density = nodes.centers, nodes.n_layers, nodes.log_density
+
+    def empty_sums(self):
+        return self._noise._lose("sums", LossySums(self._nodes.empty_sums(), self._noise))
+
+
+class LossySums:
+    def __init__(self, sums, noise):
+        self._sums, self._noise, self.add = sums, noise, sums.add
+
+    def statistics(self):
+        return self._noise._lose("statistics", self._sums.statistics())
+
+
+@pytest.mark.parametrize(
+    ("of", "lost", "words"),
+    [
+        ("nodes", ("log_density", "draw"), "Without lacks draw, log_density, but stands where Nodes of prinfold.gtm"),
+        ("sums", ("add",), "Without lacks add, but stands where Sums of prinfold.gtm.noise.protocol is needed, which"),
+        ("statistics", ("total",), "Without lacks total, but stands where AnyStatistics of prinfold.gtm.noise"),
+        ("parameters", ("cost",), "Without lacks cost, which prinfold.gtm.model asks it for; write it, or derive"),
+    ],
+)
+def test_parts_of_a_noise_that_lack_verbs_are_refused_by_their_names(of, lost, words):
+    class Lossy:
+        def make(self, surface, spread):
+            return LossyNoise(CellNoise(spread.floor), of, lost)
+
+    with pytest.raises(InvalidParameterError, match=words):
+        GTM(1, nodes=6, basis=3, noise=Lossy(), max_iter=2, tol=0.0, init="pca").fit(X)
+
+
+def test_a_mistake_within_a_noise_of_ones_own_is_pythons_to_tell():
+    class Slip(ToyNoise):
+        def load(self, block, errors=None):
+            return self.cels.load(block, errors)
+
+    class Recipe:
+        def make(self, surface, spread):
+            return Slip(CellNoise(spread.floor))
+
+    with pytest.raises(AttributeError, match="has no attribute 'cels'") as caught:
+        GTM(1, nodes=6, basis=3, noise=Recipe(), max_iter=2, tol=0.0, init="pca").fit(X)
+    assert not isinstance(caught.value, InvalidParameterError)
+
+
 def test_what_a_noise_cannot_do_is_refused_in_its_words(monkeypatch):
     toy = GTM(1, nodes=6, basis=3, noise=Toy(), max_iter=2, tol=0.0).fit(X)
     with pytest.raises(InvalidParameterError, match="not known for toy noise"):

@@ -50,6 +50,7 @@ from prinfold.exceptions import (
     quantity,
 )
 from prinfold.loops import Meter
+from prinfold.validation.sparse_structure import refuse_broken_structure
 
 _MOST_CELLS = 10**8
 """Of a sparse table that is filled in: 0.8 GB."""
@@ -367,6 +368,7 @@ def _from_npz(path: Path, reading: Reading) -> FileTable:
 def _to_dense(path: Path) -> FloatArray:
     """A sparse table of SciPy's as an ordinary one."""
     table = scipy.sparse.load_npz(path)
+    refuse_broken_structure(table)
     n, width = table.shape
     if n * width > _MOST_CELLS:
         raise InvalidDataError(
@@ -473,6 +475,7 @@ def _from_h5ad(path: Path, reading: Reading) -> FileTable:
     else:
         known = ["X", *data.layers, *data.obsm]
         raise InvalidDataError(f"{path} has no array {wanted!r}; --array takes {join_names(known)}")
+    refuse_broken_structure(matrix)
     dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
     others = {str(name): _plain(np.asarray(data.obs[name].astype(object))) for name in data.obs.columns}
     others = {name: _numbers_if_all(each) for name, each in others.items()}

@@ -13,13 +13,14 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse
 
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, join_names
 from prinfold.files import storable
 from prinfold.files.kinds import Kinds, part, sequence_of, text
 from prinfold.gtm.mixed.column_layout import ALL_KINDS, SIZE_FACTOR, ColumnKind, Layout, LevelCoding
 from prinfold.gtm.mixed.column_summaries import ColumnSummary, RawColumn, summarize
-from prinfold.validation.refusals import to_narwhals
+from prinfold.validation.memory_limits import require_memory
+from prinfold.validation.refusals import declared_levels, to_narwhals
 from prinfold.validation.settings import Constraint, flag, one_of
 
 _SHOWN = 6
@@ -138,10 +139,16 @@ def read_columns(X: Any) -> Sequence[RawColumn]:
 _NUMBERS = {"b": "boolean", "i": "integer", "u": "integer", "f": "float"}
 
 
+_NUMBERS_PER_CELL = 4
+"""Numbers that are held for each cell of one column: itself, those that are there, and these in order."""
+
+
 class _SparseColumns(Sequence[RawColumn]):
     """Columns of a sparse matrix, filled in one at a time."""
 
     def __init__(self, X: Any) -> None:
+        n_rows = int(X.shape[0])
+        require_memory(f"a column of {n_rows} rows", _NUMBERS_PER_CELL * n_rows, "give fewer rows")
         self.matrix = X.tocsc()
 
     def __len__(self) -> int:
@@ -166,9 +173,8 @@ def _from_series(name: str, series: Any) -> RawColumn:
         return RawColumn(name, _numbers(series), what, (False, True) if what == "boolean" else None, str(kind))
     if kind.is_numeric():
         return RawColumn(name, _numbers(series), "float", None, str(kind))
-    declared = None
-    if isinstance(kind, nw.Categorical | nw.Enum):
-        declared = tuple(series.cat.get_categories().to_list())
+    levels = declared_levels(series)
+    declared = None if levels is None else tuple(levels)
     return _from_objects(name, series.to_list(), declared, str(kind).partition("(")[0])
 
 
@@ -210,10 +216,15 @@ def _is_nan(value: Any) -> bool:
 
 
 def choose_columns(
-    raw: Sequence[RawColumn], wanted: Any, size_factor: Any = None, frame: str = "", weight: FloatArray | None = None
+    raw: Sequence[RawColumn],
+    wanted: Any,
+    size_factor: Any = None,
+    frame: str = "",
+    weight: FloatArray | None = None,
+    kept: IntArray | None = None,
 ) -> Columns:
-    """Kinds of all columns of a table: as ``wanted`` says, else by :func:`automatic_kind`."""
-    found = choose_kinds([summarize(each, weight) for each in raw], wanted, size_factor, frame)
+    """Kinds of all columns of a table, by all rows or those ``kept``: as ``wanted``, or by :func:`automatic_kind`."""
+    found = choose_kinds([summarize(each, weight, kept=kept) for each in raw], wanted, size_factor, frame)
     for each, column in zip(raw, found, strict=True):
         if not column.levels:
             _refuse_cells(each, column.traits)
@@ -247,8 +258,10 @@ def _place(key: Any, names: Sequence[str]) -> int:
 def _as_column(found: ColumnSummary, wanted: str | None) -> Column:
     if not found.n:
         raise InvalidDataError(f"column {found.name!r} holds no value in any row; drop it")
-    if not found.is_text and math.isinf(max(found.high, -found.low)):
-        raise InvalidDataError(f"column {found.name!r} contains infinity (inf); mark what is not known as missing")
+    if found.infinite >= 0:
+        raise InvalidDataError(
+            f"column {found.name!r} contains infinity (inf) in row {found.infinite}; mark what is not known as missing"
+        )
     kind, why = (wanted, "as asked for") if wanted else automatic_kind(found)
     coding = ALL_KINDS[kind].levels
     levels = () if coding is None else _levels(found, coding)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.rows.streams import StreamMoments, moments_of
 
@@ -51,7 +51,7 @@ class ColumnSummary:
 
     ``distinct`` are a sorted array of numbers or a set of anything else; None where there are more than ``most``. Of
     numbers ``moments`` are weighted, ``low`` and ``high`` are
-    the extremes.
+    the extremes, and ``infinite`` is the first of the ``n_rows`` rows in which a number is infinite, -1 without one.
     """
 
     name: str
@@ -65,6 +65,8 @@ class ColumnSummary:
     low: float = math.inf
     high: float = -math.inf
     moments: StreamMoments | None = None
+    n_rows: int = 0
+    infinite: int = -1
 
     @property
     def is_text(self) -> bool:
@@ -72,9 +74,12 @@ class ColumnSummary:
         return self.what == _TEXT
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
+        n_rows = self.n_rows + other.n_rows
+        infinite = self.n_rows + other.infinite if self.infinite < 0 <= other.infinite else self.infinite
         if not other.n or not self.n:  # of what type is a column of nothing?
             filled = self if self.n else other
-            return replace(filled, declared=_join_levels(self.declared, other.declared) if filled.declared else None)
+            declared = _join_levels(self.declared, other.declared) if filled.declared else None
+            return replace(filled, declared=declared, n_rows=n_rows, infinite=infinite)
         of_type = self if self.what == other.what else self._as_float_with(other)
         both = None if self.distinct is None or other.distinct is None else _union(self.distinct, other.distinct)
         return replace(
@@ -86,6 +91,8 @@ class ColumnSummary:
             low=min(self.low, other.low),
             high=max(self.high, other.high),
             moments=None if self.moments is None or other.moments is None else self.moments + other.moments,
+            n_rows=n_rows,
+            infinite=infinite,
         )
 
     def _as_float_with(self, other: ColumnSummary) -> ColumnSummary:
@@ -122,19 +129,28 @@ def _join_levels(one: tuple[Any, ...] | None, other: tuple[Any, ...] | None) -> 
     return one if one == other else tuple(dict.fromkeys((*one, *other)))
 
 
-def summarize(raw: RawColumn, weight: FloatArray | None = None, most: float = math.inf) -> ColumnSummary:
-    """The summary of a column, or of some rows of it, with at most so many different values kept."""
+def summarize(
+    raw: RawColumn, weight: FloatArray | None = None, most: float = math.inf, kept: IntArray | None = None
+) -> ColumnSummary:
+    """The summary of a column, with at most so many different values, over all rows or those ``kept``."""
     there = raw.there
+    if kept is not None:
+        there &= np.isin(np.arange(len(there)), kept)
     present = raw.values[there]
     distinct = frozenset(present.tolist()) if raw.is_text else np.unique(present)
     first = next(iter(present[:1].tolist()), None)
-    kept = distinct if len(distinct) <= most else None
-    found = ColumnSummary(raw.name, raw.what, raw.declared, raw.dtype, len(present), first, kept, most)
+    some = distinct if len(distinct) <= most else None
+    found = ColumnSummary(
+        raw.name, raw.what, raw.declared, raw.dtype, len(present), first, some, most, n_rows=len(there)
+    )
     if raw.is_text or not len(present):
         return found
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused later
         moments = moments_of(present[:, None], None if weight is None else weight[there])
-    return replace(found, low=float(present.min()), high=float(present.max()), moments=moments)
+    low, high, infinite = float(present.min()), float(present.max()), -1
+    if math.isinf(max(high, -low)):
+        infinite = int(np.flatnonzero(there)[np.isinf(present).argmax()])
+    return replace(found, low=low, high=high, moments=moments, infinite=infinite)
 
 
 @dataclass(frozen=True)
@@ -150,7 +166,5 @@ class TableSummary:
 
 def summarize_all(raw: Iterable[RawColumn], frame: str, weight: FloatArray | None, most: float) -> TableSummary:
     """Summaries of all columns; rows without weight are not looked at."""
-    if weight is not None and not (weight > 0).all():
-        kept = weight > 0
-        raw, weight = (each._replace(values=each.values[kept]) for each in raw), weight[kept]
-    return TableSummary(tuple(summarize(each, weight, most) for each in raw), frame)
+    kept = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+    return TableSummary(tuple(summarize(each, weight, most, kept) for each in raw), frame)

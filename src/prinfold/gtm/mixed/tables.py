@@ -47,11 +47,8 @@ class MixedTables(LatentGridModel):
         checked = check_mixed(self, X, reset=True, min_rows=FEWEST_ROWS)
         weight = check_weight(sample_weight, np.empty((checked.shape[0], 1)))
         kept, raw = rows_with_weight(weight, min_rows=FEWEST_ROWS), read_columns(checked)
-        some = raw
-        if kept is not None and weight is not None:
-            # What has no weight is not looked at, and levels that only such rows have are none.
-            some, weight = [each._replace(values=each.values[kept]) for each in raw], weight[kept]
-        chosen = choose_columns(some, self.columns, self._factor_column, library_of(checked), weight)
+        # What has no weight is not looked at, and levels that only such rows have are none.
+        chosen = choose_columns(raw, self.columns, self._factor_column, library_of(checked), weight, kept)
         self.columns_ = self._with_useful_factors(chosen)
         return self._encode_table(checked, raw, "missing", fitting=True)
 
@@ -187,6 +184,11 @@ class MixedTables(LatentGridModel):
             )
 
 
+def _without_objects(X: Any) -> Any:
+    """A sparse matrix with numbers in place of objects, with which SciPy fills in nothing."""
+    return X.astype(np.float64) if X.dtype.kind == "O" else X
+
+
 def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Any:
     """A table whose columns may be of different types: a frame as it is, else a two-dimensional or sparse array."""
     refuse_containers(X, accept_sparse=True)
@@ -207,6 +209,8 @@ def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> An
     with named_misfits(X):
         if isinstance(X, list | tuple) and np.asarray(X).dtype.kind in "US":
             X = np.asarray(X, dtype=object)  # or numbers beside text would become text
+        if scipy.sparse.issparse(X):
+            X = _without_objects(X)
         return validate_data(
             estimator,
             X,
