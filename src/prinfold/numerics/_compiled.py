@@ -15,9 +15,11 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
+from numba.core import event
 from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.numerics.compiler_process import COMPILER_PROCESS, NotOnDiskError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,6 +28,9 @@ RUN = 32
 
 _NOT_HANDED_OVER = "no compiled object yet"
 """What numba says where compiled code was not handed over to it."""
+
+_KEPT = set[Any]()
+"""Compiled functions that are kept on disk."""
 
 _LANES = 16
 """Weights side by side of which the largest are kept."""
@@ -38,11 +43,16 @@ def compiled(function: F) -> F:
         kept = njit(nogil=True, cache=True)(_named_after_helpers(function))
     except RuntimeError:  # "no locator available": nowhere to keep it
         return cast(F, plain)
+    _KEPT.add(kept)
 
     @wraps(function)
     def call(*given: Any) -> Any:
         try:
-            return kept(*given)
+            try:
+                return kept(*given)
+            except NotOnDiskError as missing:
+                COMPILER_PROCESS.compile(missing)
+                return kept(*given)
         except OSError:  # a folder that is full or gone by now, which shows before anything is computed
             return plain(*given)
         except RuntimeError as error:
@@ -51,7 +61,25 @@ def compiled(function: F) -> F:
                 raise KeyboardInterrupt from error
             raise
 
+    vars(call)["dispatcher"] = kept
     return cast(F, call)
+
+
+class _AskBeforeCompiling(event.Listener):
+    """Raise an error instead of compiling a function that is kept on disk, where another process is to compile it."""
+
+    def on_start(self, found: Any) -> None:
+        dispatcher = found.data["dispatcher"]
+        if COMPILER_PROCESS.is_on and dispatcher in _KEPT:
+            missing = NotOnDiskError(dispatcher.py_func, tuple(found.data["args"]))
+            if COMPILER_PROCESS.is_wanted(missing):
+                raise missing
+
+    def on_end(self, found: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _AskBeforeCompiling())
 
 
 def _named_after_helpers(function: Callable[..., Any]) -> Callable[..., Any]:
