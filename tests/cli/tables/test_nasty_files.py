@@ -67,8 +67,8 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
     "a name that is missing is no title": ("a.csv", b"x,y,\n1,2,3\n4,5,6\n", {"x": [1, 4], "y": [2, 5]}),
     "German words for nothing": (
         "a.csv",
-        "x;y\n1,5;n.v.\n#NV;2\nk.A.;3,5\n4;#WERT!\n".encode("cp1252"),
-        {"x": [1.5, NAN, NAN, 4], "y": [NAN, 2, 3.5, NAN]},
+        "x;y\n1,5;n.v.\n#NV;2\nk.A.;3,5\n4;#WERT!\nn.b.;5\n".encode("cp1252"),
+        {"x": [1.5, NAN, NAN, 4, NAN], "y": [NAN, 2, 3.5, NAN, 5]},
     ),
     "exponents of Fortran": ("a.dat", b"  1.5D+00  -2.D-01\n 0.25D+01   4.D+00\n", {"column 1": [1.5, 2.5]}),
     "sums of accountants": (

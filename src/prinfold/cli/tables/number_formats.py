@@ -21,7 +21,8 @@ MISSING = frozenset(
     | {"-", "--", "---", "–", "—", "#n/a", "#na", "#null!", "#div/0!", "#value!", "#ref!", "#num!", "#name?"}
     | {"(null)", "<null>", "\\n", "(na)", "(n/a)", "(blank)", "(leer)"}  # of databases and pivot tables
     # German words, and spreadsheets set to German, French, Italian, Spanish and Portuguese.
-    | {"k.a.", "k. a.", "n.v.", "n. v.", "#nv", "#wert!", "#bezug!", "#zahl!", "#n/d", "#nd", "#valeur!", "#nombre!"}
+    | {"k.a.", "k. a.", "n.v.", "n. v.", "n.b.", "n. b."}
+    | {"#nv", "#wert!", "#bezug!", "#zahl!", "#n/d", "#nd", "#valeur!", "#nombre!"}
 )
 """Cells that stand for nothing, in small letters."""
 
