@@ -12,7 +12,7 @@ import pytest
 
 from prinfold import cli
 from prinfold.cli.tables.reading import FileTable
-from prinfold.numerics.compiler_process import COMPILER_PROCESS
+from prinfold.numerics._compiler_process_jit import COMPILER_PROCESS
 
 QUICK = ("--set", "nodes=6", "--set", "max_iter=8", "--set", "tol=0")
 

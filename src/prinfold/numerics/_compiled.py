@@ -19,7 +19,7 @@ from numba.core import event
 from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.numerics.compiler_process import COMPILER_PROCESS, NotOnDiskError
+from prinfold.numerics._compiler_process_jit import COMPILER_PROCESS, NotOnDiskError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -78,7 +78,7 @@ class StreamSample:
     def __init__(self, make_rng: Callable[[], np.random.Generator]) -> None:
         self._make_rng = make_rng
         self._few: list[Numbers] = []
-        self._drawn: _DrawnRows | None = None
+        self._drawn: _KeptByDraws | None = None
         self.n_rows = 0
         self.most = _SAMPLE_ROWS
 
@@ -91,7 +91,7 @@ class StreamSample:
             self._few.append(Numbers(rows.table.copy(), rows.weight))  # a view would hold on to all of its table
             return
         if self._drawn is None:
-            self._drawn = _DrawnRows.like(rows, self.most, self._make_rng())
+            self._drawn = _KeptByDraws.like(rows, self.most, self._make_rng())
             while self._few:
                 self._drawn.add(self._few.pop(0))
         self._drawn.add(rows)
@@ -102,7 +102,7 @@ class StreamSample:
 
 
 @dataclass
-class _DrawnRows:
+class _KeptByDraws:
     """As many rows as there are places, those with the smallest draws; a row that is drawn takes the place of another.
 
     So memory is taken once, where joining those that stay with those that come would take it anew for every block.
@@ -116,7 +116,7 @@ class _DrawnRows:
     n_seen: int = 0
 
     @classmethod
-    def like(cls, rows: Numbers, most: int, rng: np.random.Generator) -> _DrawnRows:
+    def like(cls, rows: Numbers, most: int, rng: np.random.Generator) -> _KeptByDraws:
         """So many empty places for rows like some."""
         table = np.empty((most, rows.table.shape[1]), dtype=rows.table.dtype)
         places = Numbers(table, None if rows.weight is None else np.empty(most, dtype=rows.weight.dtype))

@@ -6,7 +6,7 @@ import ctypes
 from importlib import import_module
 from typing import Any
 
-from prinfold.numerics.compiler_process import COMPILER_PROCESS
+from prinfold.numerics._compiler_process_jit import COMPILER_PROCESS
 
 _LARGE_ARRAY = 2**22
 """Bytes of an array from which on it is given back when it is freed: blocks of rows are not larger, samples are."""

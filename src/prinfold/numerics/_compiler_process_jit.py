@@ -1,7 +1,7 @@
 """Compiling in a process of its own, where this one is to take little memory.
 
 To compile at all takes numba 100 MB, each function 30 MB more, and none of it is given back. What another process has
-compiled and left on disk takes a part of that. This module does not import numba.
+compiled and left on disk takes a part of that. This module is part of what compiles, but does not import numba.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from prinfold.numerics import compiler_process
-from prinfold.numerics.compiler_process import CompilerProcess, NotOnDiskError
+from prinfold.numerics import _compiler_process_jit
+from prinfold.numerics._compiler_process_jit import CompilerProcess, NotOnDiskError
 
 CALL = """
 import sys
-from prinfold.numerics.compiler_process import COMPILER_PROCESS
+from prinfold.numerics._compiler_process_jit import COMPILER_PROCESS
 from prinfold.numerics._compiled import cleared
 COMPILER_PROCESS.is_on = "on" in sys.argv
 if "broken" in sys.argv:
@@ -36,7 +36,7 @@ def test_what_another_process_has_compiled_comes_from_disk(words: list[str], fro
 
 def test_each_function_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = []
-    monkeypatch.setattr(compiler_process.subprocess, "run", lambda *call, **options: begun.append(call))
+    monkeypatch.setattr(_compiler_process_jit.subprocess, "run", lambda *call, **options: begun.append(call))
     process, missing = CompilerProcess(), NotOnDiskError(test_each_function_is_asked_for_once, ("int",))
     process.compile(missing)
     assert not begun, "it is not on"
