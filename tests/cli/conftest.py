@@ -12,6 +12,7 @@ import pytest
 
 from prinfold import cli
 from prinfold.cli.tables.reading import FileTable
+from prinfold.numerics._compiler_process_jit import COMPILER_PROCESS
 
 QUICK = ("--set", "nodes=6", "--set", "max_iter=8", "--set", "tol=0")
 
@@ -39,6 +40,12 @@ class Said(NamedTuple):
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal on which no sentence is broken."""
     monkeypatch.setenv("COLUMNS", "2000")
+
+
+@pytest.fixture(autouse=True)
+def compiler_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits of large files have another process compile, for as long as this one lives; not for the tests after them."""
+    monkeypatch.setattr(COMPILER_PROCESS, "is_on", False)
 
 
 @pytest.fixture

@@ -323,10 +323,10 @@ def test_a_table_of_text_alone(folder: Path, call: Call) -> None:
 
 
 def test_a_column_that_is_no_number_is_shown_by_a_cell(folder: Path, call: Call) -> None:
-    """Whoever meant it as numbers sees what is odd: here Fortran's exponents, and minus signs of accountants."""
-    (folder / "t.csv").write_text("x,y,place\n1.5D+00,(2.5),Rome\n2.5D+00,(3.5),Oslo\n")
+    """Whoever meant it as numbers sees what is odd: here limits of detection, and brackets around every number."""
+    (folder / "t.csv").write_text("x,y,place\n<1.5,(2.5),Rome\n<2.5,(3.5),Oslo\n")
     assert call("fit", "t.csv").complaint.endswith(
-        "it has x (text, such as '1.5D+00'), y (text, such as '(2.5)'), place (text)"
+        "it has x (text, such as '<1.5'), y (text, such as '(2.5)'), place (text)"
     )
 
 

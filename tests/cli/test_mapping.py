@@ -442,7 +442,7 @@ def test_what_is_in_a_table(table: Path, call: Call) -> None:
     said = call("info", "data.csv")
     assert "data.csv: 40 rows × 5 columns" in said.out
     assert "text, 2 different, such as" in said.out
-    assert "`prinfold fit` would use 3 columns, scaling: raw" in said.out
+    assert "`prinfold fit` would use 3 columns, as they are (" in said.out
     found = call("info", "data.csv", "--json").json
     assert found["fit_columns"] == ["a", "b", "c"]
     assert found["columns"]["a"]["mean"] == pytest.approx(columns_of("data.csv", "a").mean())

@@ -373,10 +373,12 @@ def test_pairs_of_rows_and_cells_have_the_log_density_of_their_points(monkeypatc
     latent, noise = grid(8, 8), IsotropicNoise(1e-6)
     surface = BasisMap(latent, GaussianBasis(3).bind(latent))
     weights = rng.normal(size=(len(surface.penalty_mask), 5))
-    points, loaded = noise.at_nodes(surface, noise.initial(weights, 3.0)), noise.load(rng.normal(size=(40, 5)))
+    parameters, loaded = noise.initial(weights, 3.0), noise.load(rng.normal(size=(40, 5)))
+    points = noise.at_nodes(surface, parameters)
     row, cell = np.nonzero(rng.uniform(size=(40, 16)) < chosen)  # 64 nodes as the points of 16 cells
     work = np.empty((1, 40, 64))
     points.log_density(loaded, None, work)
     expected = work[0].reshape(40, 16, 4)[row, cell]
-    found = noise.capabilities.pairs(points, 4)(loaded, row, cell)
+    of_cells = noise.capabilities.places.points(surface, parameters, 4)
+    found = noise.capabilities.pairs(of_cells)(loaded, row, cell)
     assert_allclose(found - found[:1, :1], expected - expected[:1, :1], atol=1e-12)  # but for a constant of all

@@ -90,7 +90,7 @@ def _compare(options: argparse.Namespace) -> int:
     shape = f"{quantity(len(index), 'row')} × {quantity(len(chosen.names), 'column')}"
     console.say(f"Comparing methods on {options.data}: {shape}, in {options.folds} folds. This may take a minute.")
     console.note(*table.notes, *chosen.in_words(), *notes)
-    console.note(f"scaling: {scaling.name} ({why})")
+    console.note(f"columns {scaling.words}: {why}")
     step, rows = scaling.step(), cells.rows(index)
     X = rows if step is None else step.fit_transform(np.asarray(rows))
     clock = perf_counter()

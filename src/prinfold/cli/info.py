@@ -142,7 +142,7 @@ def _table(table: FileTable, console: Console) -> None:
     except InvalidDataError as error:
         console.note(as_options(error))
         return
-    console.say(f"\n`prinfold fit` would use {quantity(len(chosen.names), 'column')}, scaling: {scaling.name} ({why})")
+    console.say(f"\n`prinfold fit` would use {quantity(len(chosen.names), 'column')}, {scaling.words} ({why})")
     for words in chosen.in_words():
         console.say(f"  {words}")
     console.result |= {"fit_columns": list(chosen.names), "left_out": dict(chosen.left_out), "scaling": scaling.name}

@@ -125,13 +125,14 @@ def changed_settings(model: Any) -> dict[str, Any]:
 
 
 class Scaling(NamedTuple):
-    """A scaling of columns before a method: the step that does it, and the unit of distances after it.
+    """A scaling of columns before a method: ``words`` for what is done, the step that does it, and the unit after it.
 
     Where it is done ``column_by_column`` each is divided by its own spread; one that ``mixes`` columns needs every cell
     of a row, and all rows at once.
     """
 
     name: str
+    words: str
     step: Callable[[], Any] = lambda: None
     unit: str = ""
     column_by_column: bool = False
@@ -150,13 +151,13 @@ def _whiten() -> Any:
     return PCA(whiten=True)
 
 
-RAW = Scaling("raw")
+RAW = Scaling("raw", "as they are")
 SCALINGS = {
     each.name: each
     for each in (
         RAW,
-        Scaling("standardize", _standardize, " SD", column_by_column=True),
-        Scaling("whiten", _whiten, " SD", mixes=True),
+        Scaling("standardize", "standardised", _standardize, " SD", column_by_column=True),
+        Scaling("whiten", "whitened", _whiten, " SD", mixes=True),
     )
 }
 

@@ -64,6 +64,7 @@ def payload_of(
     view = _view(image_shape, series, columns)
     found: dict[str, Any] = {
         "title": title or f"{type(fitted.model).__name__} map",
+        "word": fitted.word,
         "columns": columns,
         "decimal": decimal,
         "decoder": decoder_of(fitted.model),

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from math import ceil, prod
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -85,6 +85,9 @@ _FEW_POINTS = 1500
 
 _TILE = 5
 """Nodes along each axis that rows of one group have in common."""
+
+
+_Weigh: TypeAlias = Callable[[Selection, Any, IntArray, IntArray, int], None]
 
 
 class Pieces(NamedTuple):
@@ -156,24 +159,28 @@ class Refinement:
     def latent(self) -> Subdivision:
         return cast(Subdivision, self.fine.latent)
 
-    def points(self, dtype: Any) -> tuple[AnyNodes, PairedLogDensity[Any] | None]:
-        """The points as nodes, and log densities of pairs of rows and cells if the noise has them; made once."""
+    @property
+    def paired(self) -> PairedLogDensity[Any] | None:
+        """Log densities of pairs of rows and cells, if the noise has them."""
+        pairs = self.noise.capabilities.pairs
+        return None if pairs is None else pairs(self.cell_points)
+
+    def points(self, dtype: Any) -> AnyNodes:
+        """The points as nodes; made once."""
         known = self._points.get(dtype)
         if known is None:
-            state: AnyNodes = self.noise.at_nodes(self.fine, self.points_parameters, dtype.type)
-            pairs = self.noise.capabilities.pairs
-            known = self._points[dtype] = state, None if pairs is None else pairs(state, self.latent.per_cell)
+            known = self._points[dtype] = self.noise.at_nodes(self.fine, self.points_parameters, dtype.type)
         return known
 
     @cached_property
-    def _points(self) -> dict[Any, tuple[AnyNodes, PairedLogDensity[Any] | None]]:
+    def _points(self) -> dict[Any, AnyNodes]:
         return {}
 
     @shared_property
     def cell_points(self) -> FloatArray:
-        """The points as compiled code reads them, for noises that have such code; made once."""
+        """The points as pairs and compiled code read them, for noises that have those; made once."""
         places = require(self.noise.capabilities.places, self.noise, "place many groups of rows at once")
-        return places.points(self.noise.at_nodes(self.fine, self.points_parameters), self.latent.per_cell)
+        return places.points(self.fine, self.points_parameters, self.latent.per_cell)
 
     @cached_property
     def least(self) -> FloatArray:
@@ -330,19 +337,13 @@ def _nearest(latent: Any, Z: FloatArray) -> IntArray:
 @blas_on_one_thread()
 def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callable[[Selection, Pieces], None]) -> None:
     """Hand all rows to ``take``, some at a time and on several threads, with their posterior between the nodes."""
-    points, paired = refined.points(rows.table.dtype)
+    paired = refined.paired
     rows = cut_for(rows, refined.coarse.latent.n_nodes)
+    weigh = _weigh_blocks(refined, rows, take) if paired is None else _weigh_pairs(paired, take)
 
     def refine(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: AnyNodes) -> None:
         row, column = _pairs_above_share(posterior, refined.least if near is None else refined.least[near])
-        cell = column if near is None else near[column]
-        if paired is not None:
-            take(some, _pieces(row, cell, paired(loaded, row, cell), len(posterior.total)))
-            return
-        block, errors = rows.block(some), rows.block_errors(some)  # in order: a table may lie on a disk
-        for part, own in _group_by_cells(refined, row, cell, len(posterior.total)):
-            again = refined.noise.load(block[part], None if errors is None else errors[part])
-            take(_of(some, part), _weigh_pieces(refined, points, again, own, rows.table.dtype))
+        weigh(some, loaded, row, column if near is None else near[column], len(posterior.total))
 
     coarse, noise = replace(model, surface=refined.coarse), refined.noise
     state = noise.at_nodes(refined.coarse, refined.parameters, rows.table.dtype.type)
@@ -351,6 +352,24 @@ def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callabl
     else:
         parts = plan_every_node_once(noise, state, rows)
     visit_parts(coarse, rows, state, parts, refine, _refine_groups(refined, take))
+
+
+def _weigh_pairs(paired: PairedLogDensity[Any], take: Callable[[Selection, Pieces], None]) -> _Weigh:
+    """Hand on the posterior over pairs of a row and a cell of so many rows, pair by pair."""
+    return lambda some, loaded, row, cell, n: take(some, _pieces(row, cell, paired(loaded, row, cell), n))
+
+
+def _weigh_blocks(refined: Refinement, rows: Rows, take: Callable[[Selection, Pieces], None]) -> _Weigh:
+    """The same by groups of rows that keep the same cells."""
+    points = refined.points(rows.table.dtype)
+
+    def weigh(some: Selection, loaded: Any, row: IntArray, cell: IntArray, n_rows: int) -> None:
+        block, errors = rows.block(some), rows.block_errors(some)  # in order: a table may lie on a disk
+        for part, own in _group_by_cells(refined, row, cell, n_rows):
+            again = refined.noise.load(block[part], None if errors is None else errors[part])
+            take(_of(some, part), _weigh_pieces(refined, points, again, own, rows.table.dtype))
+
+    return weigh
 
 
 def _refine_groups(refined: Refinement, take: Callable[[Selection, Pieces], None]) -> TakeGroups | None:

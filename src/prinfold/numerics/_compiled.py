@@ -16,14 +16,19 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
+from numba.core import event
 from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.numerics._compiler_process_jit import COMPILER_PROCESS, NotOnDiskError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 RUN = 32
 """Weights that are compared together; few runs hold one that matters."""
+
+_KEPT = set[Any]()
+"""Compiled functions that are kept on disk."""
 
 _LANES = 16
 """Weights side by side of which the largest are kept."""
@@ -36,14 +41,20 @@ def compiled(function: F) -> F:
         kept = _with_interrupts(njit(nogil=True, cache=True)(_named_after_helpers(function)))
     except RuntimeError:  # "no locator available": nowhere to keep it
         return cast(F, plain)
+    _KEPT.add(kept)
 
     @wraps(function)
     def call(*given: Any) -> Any:
         try:
-            return kept(*given)
+            try:
+                return kept(*given)
+            except NotOnDiskError as missing:
+                COMPILER_PROCESS.compile(missing)
+                return kept(*given)
         except OSError:  # a folder that is full or gone by now, which shows before anything is computed
             return plain(*given)
 
+    vars(call)["dispatcher"] = kept
     return cast(F, call)
 
 
@@ -62,11 +73,11 @@ def _with_interrupts(dispatcher: Any) -> Any:
             return compile_for(*given, **options)
         lost, show = list[type](), sys.unraisablehook
 
-        def note(event: Any) -> None:
-            if issubclass(event.exc_type, KeyboardInterrupt):
-                lost.append(event.exc_type)
+        def note(unraised: Any) -> None:
+            if issubclass(unraised.exc_type, KeyboardInterrupt):
+                lost.append(unraised.exc_type)
             else:
-                show(event)
+                show(unraised)
 
         sys.unraisablehook = note
         try:
@@ -78,6 +89,23 @@ def _with_interrupts(dispatcher: Any) -> Any:
 
     dispatcher._compile_for_args = compile_or_stop
     return dispatcher
+
+
+class _AskBeforeCompiling(event.Listener):
+    """Raise an error instead of compiling a function that is kept on disk, where another process is to compile it."""
+
+    def on_start(self, found: Any) -> None:
+        dispatcher = found.data["dispatcher"]
+        if COMPILER_PROCESS.is_on and dispatcher in _KEPT:
+            missing = NotOnDiskError(dispatcher.py_func, tuple(found.data["args"]))
+            if COMPILER_PROCESS.is_wanted(missing):
+                raise missing
+
+    def on_end(self, found: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _AskBeforeCompiling())
 
 
 def _named_after_helpers(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -77,9 +77,8 @@ class StreamSample:
 
     def __init__(self, make_rng: Callable[[], np.random.Generator]) -> None:
         self._make_rng = make_rng
-        self._rng: np.random.Generator | None = None
-        self._kept: list[Numbers] = []
-        self._draws = np.empty(0)
+        self._few: list[Numbers] = []
+        self._drawn: _KeptByDraws | None = None
         self.n_rows = 0
         self.most = _SAMPLE_ROWS
 
@@ -87,28 +86,59 @@ class StreamSample:
         """Take in the next rows."""
         if self.n_rows == 0:
             self.most = most_in_sample(rows.table.shape[1] * rows.table.dtype.itemsize)
-        before, self.n_rows = self.n_rows, self.n_rows + len(rows.table)
+        self.n_rows += len(rows.table)
         if self.n_rows <= self.most:
-            self._kept.append(Numbers(rows.table.copy(), rows.weight))  # a view would hold on to all of its table
+            self._few.append(Numbers(rows.table.copy(), rows.weight))  # a view would hold on to all of its table
             return
-        if self._rng is None:
-            self._rng = self._make_rng()
-            self._draws = self._rng.random(before)
-        self._replace(rows, self._rng.random(len(rows.table)))
-
-    def _replace(self, rows: Numbers, draws: FloatArray) -> None:
-        limit = np.inf if len(self._draws) < self.most else self._draws.max()
-        promising = np.flatnonzero(draws < limit)
-        joined = Numbers.join([*self._kept, rows.part(promising)])
-        all_draws = np.concatenate([self._draws, draws[promising]])
-        if len(all_draws) > self.most:
-            kept = np.sort(np.argpartition(all_draws, self.most - 1)[: self.most])
-            joined, all_draws = joined.part(kept), all_draws[kept]
-        self._kept, self._draws = [joined], all_draws
+        if self._drawn is None:
+            self._drawn = _KeptByDraws.like(rows, self.most, self._make_rng())
+            while self._few:
+                self._drawn.add(self._few.pop(0))
+        self._drawn.add(rows)
 
     def rows(self) -> Numbers:
         """The rows that were kept, in the order in which they came."""
-        return Numbers.join(self._kept)
+        return Numbers.join(self._few) if self._drawn is None else self._drawn.in_order()
+
+
+@dataclass
+class _KeptByDraws:
+    """As many rows as there are places, those with the smallest draws; a row that is drawn takes the place of another.
+
+    So memory is taken once, where joining those that stay with those that come would take it anew for every block.
+    ``draws`` and ``numbers`` are those of the rows in the places, of which the first ``n_seen`` are taken.
+    """
+
+    places: Numbers
+    draws: FloatArray
+    numbers: IntArray
+    rng: np.random.Generator
+    n_seen: int = 0
+
+    @classmethod
+    def like(cls, rows: Numbers, most: int, rng: np.random.Generator) -> _KeptByDraws:
+        """So many empty places for rows like some."""
+        table = np.empty((most, rows.table.shape[1]), dtype=rows.table.dtype)
+        places = Numbers(table, None if rows.weight is None else np.empty(most, dtype=rows.weight.dtype))
+        return cls(places, np.full(most, np.inf), np.arange(most), rng)
+
+    def add(self, rows: Numbers) -> None:
+        """Draw a number for each of the next rows, and keep those with the smallest of all."""
+        draws = self.rng.random(len(rows.table))
+        most, chosen = len(self.draws), np.flatnonzero(draws < self.draws.max())
+        all_draws = np.concatenate([self.draws, draws[chosen]])
+        kept = np.argpartition(all_draws, most - 1)[:most]
+        left = np.ones(most, dtype=bool)
+        left[kept[kept < most]] = False
+        free, new = np.flatnonzero(left), chosen[np.sort(kept[kept >= most]) - most]
+        self.places.table[free], self.draws[free], self.numbers[free] = rows.table[new], draws[new], self.n_seen + new
+        if self.places.weight is not None and rows.weight is not None:
+            self.places.weight[free] = rows.weight[new]
+        self.n_seen += len(draws)
+
+    def in_order(self) -> Numbers:
+        """The rows in the order in which they came."""
+        return self.places.part(np.argsort(self.numbers))
 
 
 def most_in_sample(row_bytes: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +50,39 @@ def test_where_there_is_no_c_library_it_has_no_function(error: type, monkeypatch
 
     monkeypatch.setattr(memory.ctypes, "CDLL", refuse)
     assert memory._c_function("mallopt") is None
+
+
+WIDE = """
+import sys
+import numpy as np
+from prinfold.cli import main
+from prinfold.cli.tables import sampling
+
+def fit(n_columns, noise):
+    rng = np.random.default_rng(0)
+    t = rng.uniform(-1, 1, (1500, 2))
+    X = np.stack([*t.T, np.sin(3 * t[:, 0])], axis=1) @ rng.normal(size=(3, n_columns))
+    X += noise * rng.normal(size=X.shape)
+    names = ",".join(f"v{j}" for j in range(n_columns))
+    np.savetxt(file, X, delimiter=",", fmt="%.8f", header=names, comments="")
+    assert main(["fit", file, "--raw", "--set", "max_iter=3", "--quiet", "--force"]) == 0
+
+def peak():
+    status = open("/proc/self/status").read().splitlines()
+    return next(float(line.split()[1]) / 1e3 for line in status if line.startswith("VmHWM"))
+
+file = sys.argv[1]
+sampling.LARGE_TEXT = 10**4  # as a large file
+fit(3, 0.01)  # loads whatever a fit loads
+before = peak()
+fit(400, 0.02)
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says how much memory there was at most")
+def test_a_large_file_of_many_columns_is_fitted_in_little_memory(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow.csv")
+    call = [sys.executable, "-c", WIDE, str(tmp_path / "wide.csv")]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 200, "the points between the nodes, say, are in memory several times"

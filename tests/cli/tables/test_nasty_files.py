@@ -67,8 +67,14 @@ READ: dict[str, tuple[str, bytes, dict[str, list[object]]]] = {
     "a name that is missing is no title": ("a.csv", b"x,y,\n1,2,3\n4,5,6\n", {"x": [1, 4], "y": [2, 5]}),
     "German words for nothing": (
         "a.csv",
-        "x;y\n1,5;n.v.\n#NV;2\nk.A.;3,5\n4;#WERT!\n".encode("cp1252"),
-        {"x": [1.5, NAN, NAN, 4], "y": [NAN, 2, 3.5, NAN]},
+        "x;y\n1,5;n.v.\n#NV;2\nk.A.;3,5\n4;#WERT!\nn.b.;5\n".encode("cp1252"),
+        {"x": [1.5, NAN, NAN, 4, NAN], "y": [NAN, 2, 3.5, NAN, 5]},
+    ),
+    "exponents of Fortran": ("a.dat", b"  1.5D+00  -2.D-01\n 0.25D+01   4.D+00\n", {"column 1": [1.5, 2.5]}),
+    "sums of accountants": (
+        "a.csv",
+        b"x;y;z\n1,257.30;(13.21);a\n(1,104.90);53.57;b\n36.16;(130.40);c\n",
+        {"x": [1257.3, -1104.9, 36.16], "y": [-13.21, 53.57, -130.4]},
     ),
     "percents": ("a.csv", b"x,share\n1,12%\n2,3.5 %\n", {"share": [12, 3.5]}),
     "minus signs of typesetters": ("a.csv", "x,y\n−1.5,2\n3,−4\n".encode(), {"x": [-1.5, 3], "y": [2, -4]}),
@@ -251,6 +257,20 @@ def test_decimal_commas_are_noted_once(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"x;y;z\n1,5;2,5;3,5\n2,5;3,5;4,5\n")
     table = read_table(tmp_path / "a.csv")
     assert table.notes == ("commas within numbers were read as decimal points",)
+
+
+@pytest.mark.parametrize(
+    ("row", "note"),
+    [
+        ("1.5D+00,2.5D+00,a\n", "exponents after a D, as Fortran writes them, were read as powers of ten"),
+        ("(1.5),(2.5),a\n7,8,b\n", "numbers in brackets were read as negative"),
+    ],
+)
+def test_numbers_of_fortran_and_of_accountants_are_noted_once(row: str, note: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y,place\n" + row * 9)
+    table = read_table(tmp_path / "a.csv")
+    assert table.notes == (note,)
+    assert [table.is_number(name) for name in table.columns] == [True, True, False]
 
 
 def test_twenty_thousand_columns(tmp_path: Path) -> None:

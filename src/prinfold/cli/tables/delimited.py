@@ -42,6 +42,7 @@ from prinfold.cli.tables.number_formats import (
     number_of,
     numbers_with_commas,
     plain_numbers,
+    reads_as_number,
 )
 from prinfold.cli.tables.output_format import OutputFormat
 from prinfold.cli.tables.sampling import Draw
@@ -387,7 +388,7 @@ def _score(lines: Sequence[str], separator: str, missing: frozenset[str]) -> tup
     if width < 2 or (separator == _BLANKS and often < len(body)):
         return None
     cells = [cell for row in body for cell in row]
-    numbers = sum(number_of(cell, missing) is not None for cell in cells)
+    numbers = sum(reads_as_number(cell, missing) for cell in cells)
     named = _NAMES_SHORT_OF_CELLS if len(rows[0]) != width else 1.0
     return named * often / len(body) * (0.1 + numbers / len(cells)), width
 

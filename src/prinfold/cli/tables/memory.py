@@ -6,6 +6,8 @@ import ctypes
 from importlib import import_module
 from typing import Any
 
+from prinfold.numerics._compiler_process_jit import COMPILER_PROCESS
+
 _LARGE_ARRAY = 2**22
 """Bytes of an array from which on it is given back when it is freed: blocks of rows are not larger, samples are."""
 
@@ -17,7 +19,9 @@ def save_memory() -> None:
     """Have large arrays given back to the system as soon as they are freed, where the C library would keep them.
 
     glibc keeps what arrays of up to 32 MB took, once one of them was freed; it does not do so once it was told a limit.
+    What is to be compiled is compiled in another process.
     """
+    COMPILER_PROCESS.is_on = True
     mallopt = _c_function("mallopt")
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _LARGE_ARRAY)

@@ -21,7 +21,8 @@ MISSING = frozenset(
     | {"-", "--", "---", "–", "—", "#n/a", "#na", "#null!", "#div/0!", "#value!", "#ref!", "#num!", "#name?"}
     | {"(null)", "<null>", "\\n", "(na)", "(n/a)", "(blank)", "(leer)"}  # of databases and pivot tables
     # German words, and spreadsheets set to German, French, Italian, Spanish and Portuguese.
-    | {"k.a.", "k. a.", "n.v.", "n. v.", "#nv", "#wert!", "#bezug!", "#zahl!", "#n/d", "#nd", "#valeur!", "#nombre!"}
+    | {"k.a.", "k. a.", "n.v.", "n. v.", "n.b.", "n. b."}
+    | {"#nv", "#wert!", "#bezug!", "#zahl!", "#n/d", "#nd", "#valeur!", "#nombre!"}
 )
 """Cells that stand for nothing, in small letters."""
 
@@ -42,7 +43,15 @@ _GROUPS = {
 _SPACED = re.compile(r"[+-]?[1-9]\d{0,2}([ \u00a0\u2009\u202f'’])\d{3}(\1\d{3})*([.,]\d*)?")
 """Thousands with blanks, narrow ones among them, or apostrophes between: these can be nothing else."""
 _DECIMAL = {POINT: _PLAIN, COMMA: re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)}
+_FORTRAN = re.compile(r"([+-]?(?:\d+\.\d*|\.\d+))[dD]([+-]?\d{1,3})")
+"""A number in double precision as Fortran writes it, with D before the exponent; it always has a point."""
+_IN_BRACKETS = re.compile(rf"([{_MONEY}]?)\s*\(\s*([^()+-]*\d[^()+-]*)\s*\)(%?)")
+"""A number below nought as accountants write it, with its symbol inside or outside."""
+
 _AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
+_BRACKETS_NOTE = "numbers in brackets were read as negative"
+_FORTRAN_NOTE = "exponents after a D, as Fortran writes them, were read as powers of ten"
+
 _WITH_UNIT = re.compile(r"[^\w\s]{0,3}\s?[+-]?\d[\d.,' ]*\s?[^\d\s][^\d]{0,5}|[^\w\s]{1,3}\s?\d[\d.,' ]*")
 """A number with a unit or a symbol beside it."""
 
@@ -67,7 +76,20 @@ def number_of(cell: str, missing: frozenset[str] = MISSING) -> float | None:
     try:
         return float(word)
     except ValueError:
-        return None
+        return _fortran_number(word)
+
+
+def reads_as_number(cell: str, missing: frozenset[str]) -> bool:
+    """Whether a cell is a number however it is written, or stands for nothing."""
+    if number_of(cell, missing) is not None:
+        return True
+    bare = _bare(cell.strip(), _symbol_of(cell))
+    return any(_reads(bare, point) for point in (POINT, COMMA))
+
+
+def _fortran_number(word: str) -> float | None:
+    found = _FORTRAN.fullmatch(word)
+    return None if found is None else float(found.expand(r"\1e\2"))
 
 
 def plain_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
@@ -95,7 +117,7 @@ def numbers_with_commas(cells: Sequence[str], missing: frozenset[str]) -> FloatA
     found = []
     for cell in cells:
         number = number_of(cell, missing)
-        if number is None:
+        if number is None or _FORTRAN.fullmatch(cell.strip()):  # of which a note is to tell
             return None
         found.append(number)
     return np.array(found)
@@ -105,11 +127,15 @@ def numbers_with_commas(cells: Sequence[str], missing: frozenset[str]) -> FloatA
 
 
 class FormattedNumbers(NamedTuple):
-    """Numbers (n,) of a column of text, what was done to read them, and whether commas are decimal points."""
+    """Numbers (n,) of a column of text, what was done to read them, and whether commas are decimal points.
+
+    ``notes`` are on how the numbers of any column may be written, to be made once for all of them.
+    """
 
     numbers: FloatArray
     words: str
     commas: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -202,12 +228,15 @@ def formatted_numbers(
         and _common_format(there[:_FIRST_CELLS], decimal, "")
         and _common_format(there, decimal, COMMA + POINT if doubted else COMMA)
     )
-    if not found:
+    in_brackets = [_IN_BRACKETS.fullmatch(word) is not None for word in there]
+    if not found or all(in_brackets):  # numbers of references or of items, not sums below nought
         return None
     symbol, point, said = found
     numbers = [np.nan if word.lower() in missing else _number(_bare(word, symbol), point) for word in words]
     commas = point == COMMA and any(COMMA in word for word in there)
-    return FormattedNumbers(np.array(numbers), said, commas)
+    exponents = any(_FORTRAN.fullmatch(word) for word in there)
+    notes = (*([_BRACKETS_NOTE] if any(in_brackets) else []), *([_FORTRAN_NOTE] if exponents else []))
+    return FormattedNumbers(np.array(numbers), said, commas, notes)
 
 
 def _common_format(words: list[str], decimal: str | None, unclear: str) -> tuple[str, str, str] | None:
@@ -246,8 +275,9 @@ def _symbol_of(word: str) -> str:
 
 
 def _bare(word: str, symbol: str) -> str:
-    """A cell without its symbol, and without blanks or apostrophes between thousands."""
-    bare = _strip_symbol(word.replace(_MINUS, "-"), symbol)
+    """A cell without its symbol, and without blanks or apostrophes between thousands, in the usual writing."""
+    bare = _strip_symbol(_IN_BRACKETS.sub(r"-\1\2\3", word.replace(_MINUS, "-")), symbol)
+    bare = _FORTRAN.sub(r"\1e\2", bare)
     spaced = _SPACED.fullmatch(bare)
     return bare.replace(spaced.group(1), "") if spaced else bare
 

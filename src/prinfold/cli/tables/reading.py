@@ -333,7 +333,7 @@ def _read_formatted(
     if found is not None:
         columns[name] = found.numbers
         marks = [f"{name} holds numbers such as {example!r}: {found.words}"] if found.words else []
-        return [*([DECIMAL_COMMAS] if found.commas else []), *marks]
+        return [*([DECIMAL_COMMAS] if found.commas else []), *found.notes, *marks]
     if doubted:
         unclear[name] = (
             f"column {name!r} of {path} has commas in some numbers and points in others, such as {example!r}; write "

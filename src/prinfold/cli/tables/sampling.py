@@ -12,6 +12,7 @@ import numpy as np
 
 from prinfold._typing import IntArray
 from prinfold.cli.tables.arrow_text import has_arrow
+from prinfold.cli.tables.memory import release_memory
 
 T = TypeVar("T")
 
@@ -135,6 +136,7 @@ def _draw_batches(batches: Iterable[Any], schema: Any, n_rows: int, draw: Draw) 
         for j, parts in others.items():
             parts.append(batch.column(j).take(arrow.array(within)))
         start, taken = start + batch.num_rows, taken + len(within)
+    release_memory()  # words that were kept lie between batches that were freed
     columns = [
         arrow.array(fractions[j], from_pandas=True) if j in fractions else arrow.chunked_array(others[j], field.type)
         for j, field in enumerate(schema)

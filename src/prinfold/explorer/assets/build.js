@@ -30,7 +30,7 @@ function build(root, page, choices, state) {
     chosen: element("span", {}),
     kept: element("span", { class: "pf-note", hidden: true }, " (stays until Esc or another click)"),
     extra: element("p", { class: "pf-note pf-extra" }),
-    start: element("p", { class: "pf-start" }, page.n ? "Move over the map to see what the surface is like there; click a row to see it beside its reconstruction." : "Move over the map to see what the surface is like there."),
+    start: element("p", { class: "pf-start" }, page.n ? `Move over the map to see what the ${page.word} is like there; click a row to see it beside its reconstruction.` : `Move over the map to see what the ${page.word} is like there.`),
     profile: element("div", { class: "pf-profile" }),
     axes: {},
   };

@@ -152,7 +152,7 @@ function mount(root, packed, told = () => {}, keys = root) {
   function describe(z, y) {
     const [x0, y0, x1, y1] = chart.bounds;
     const where = z.map((value) => Number(inSteps(value, chart.line ? x1 - x0 : Math.min(x1 - x0, y1 - y0)))).join(", ");
-    dom.place.textContent = y ? `surface at (${where})` : `no surface at (${where})`;
+    dom.place.textContent = y ? `${page.word} at (${where})` : `no ${page.word} at (${where})`;
     dom.chosen.textContent = state.row === null ? "" : ` beside row ${rowTitle(page, state.row)}${errorWords()}`;
     dom.extra.textContent = state.row === null ? "" : page.extra.slice(0, 8).map((each) => `${each.name}: ${each.cells[state.row]}`).join(" · ");
     dom.kept.hidden = state.row === null;

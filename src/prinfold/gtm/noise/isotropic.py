@@ -136,20 +136,14 @@ class IsotropicNodes(NamedTuple):
 
         return weigh
 
-    def pairs(self, per_cell: int) -> PairedLogDensity[FloatArray]:
-        """(P, M) β t·y − ½β‖y‖² of each pair of a row and a cell, in double precision."""
-        points = self.points(per_cell)
-        return lambda loaded, row, cell: _paired_products(
-            loaded[:, 1:].astype(np.float64, copy=False), points, row, cell
-        )
-
-    def points(self, per_cell: int) -> FloatArray:
-        """(K, M, D + 1) β y and −½β‖y‖² of the points of each cell."""
-        return points_of_cells(self.centers, self.precision, per_cell)
-
     def places(self) -> LoadedNodes:
         """Places of many groups of rows, compiled."""
         return LoadedNodes(self.by_node())
+
+
+def _pairs(points: FloatArray) -> PairedLogDensity[FloatArray]:
+    """(P, M) β t·y − ½β‖y‖² of each pair of a row and a cell, in double precision."""
+    return lambda loaded, row, cell: _paired_products(loaded[:, 1:].astype(np.float64, copy=False), points, row, cell)
 
 
 def _paired_products(rows: FloatArray, points: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
@@ -288,7 +282,7 @@ def _statistics(sums: WholeRowSums) -> Statistics:
 _ONE_PRODUCT = OneProduct(_column_precisions, _statistics)
 _SCALED = ScaledLogDensity(IsotropicNodes.scaled_log_density, _exponential)
 _COMPILED = CompiledPass(IsotropicNodes.empty_sums, IsotropicSums.add_rows, dense=True)
-_PLACES = CompiledPlaces(IsotropicNodes.places, IsotropicNodes.points)
+_PLACES = CompiledPlaces(IsotropicNodes.places, points_of_cells)
 _Kind: TypeAlias = Capabilities[Parameters, FloatArray, IsotropicNodes, Statistics]
 
 
@@ -312,7 +306,7 @@ class IsotropicNoise:
             compiled_weights=IsotropicNodes.group_weights,
             places=_PLACES,
             load_chosen=_load_compiled,
-            pairs=IsotropicNodes.pairs,
+            pairs=_pairs,
             cells=IndependentCells(),
             without_floor=self._without_floor,
             in_frame=_in_frame,

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.gtm.noise.protocol import Groups
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm.noise.protocol import Groups, Parameters
 from prinfold.gtm.softmax import sound_sums
+from prinfold.rows.rows import row_slices
+
+_POINTS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,15 @@ class LoadedNodes:
         return starts, cell, weigh_points(loaded, starts, cell, points)
 
 
-def points_of_cells(centers: FloatArray, precision: float, per_cell: int) -> FloatArray:
-    """(K, M, D + 1) β y and −½β‖y‖² of the points of each cell, in double precision."""
-    n_points, n_columns = centers.shape
-    found = np.empty((n_points, n_columns + 1))
-    np.multiply(centers, precision, out=found[:, :-1])
-    found[:, -1] = -0.5 * np.einsum("kd,kd->k", found[:, :-1], centers)
-    return found.reshape(-1, per_cell, n_columns + 1)
+def points_of_cells(surface: BasisMap, parameters: Parameters, per_cell: int) -> FloatArray:
+    """(K, M, D + 1) β y and −½β‖y‖² of the nodes of a surface, as many to a cell, in double precision.
+
+    Some at a time: the features and images of all of them would take several times the memory of what is made.
+    """
+    Z, weights, beta = surface.latent.nodes, parameters.weights, float(parameters.precision)
+    found = np.empty((len(Z), weights.shape[1] + 1))
+    for part in row_slices(len(Z), _POINTS_AT_ONCE):
+        centers = surface.point(Z[part], weights)
+        np.multiply(centers, beta, out=found[part, :-1])
+        found[part, -1] = -0.5 * np.einsum("kd,kd->k", found[part, :-1], centers)
+    return found.reshape(-1, per_cell, found.shape[1])

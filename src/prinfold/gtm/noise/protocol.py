@@ -210,15 +210,15 @@ class GroupPlaces(Protocol[B_contra]):
 
 
 @dataclass(frozen=True)
-class CompiledPlaces(Generic[B, N]):
+class CompiledPlaces(Generic[P, B, N]):
     """Places of groups of rows among nodes, computed by compiled code.
 
-    ``of(nodes)`` makes what computes them. ``points(nodes, per_cell)`` is what that needs to know of points inside the
-    cells of the lattice, ``per_cell`` to a cell.
+    ``of(nodes)`` makes what computes them. ``points(surface, parameters, per_cell)`` is what that needs to know of
+    points inside the cells of the lattice: the nodes of that surface, ``per_cell`` to a cell.
     """
 
     of: Callable[[N], GroupPlaces[B]]
-    points: Callable[[N, int], FloatArray]
+    points: Callable[[BasisMap, P, int], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -336,12 +336,12 @@ class Capabilities(Generic[P, B, N, S]):
     """Log densities that are one matrix product, so that passes can be computed on a device."""
     compiled_weights: Callable[[N], GroupWeights[B]] | None = None
     """Weights of many groups of rows in one call."""
-    places: CompiledPlaces[B, N] | None = None
+    places: CompiledPlaces[P, B, N] | None = None
     """Places of many groups of rows in one call."""
     load_chosen: Callable[[Rows, IntArray], B] | None = None
     """Some rows of a plain table, loaded by compiled code, which other threads need not wait for."""
-    pairs: Callable[[N, int], PairedLogDensity[B]] | None = None
-    """Log densities of rows at the points of cells, as many to a cell."""
+    pairs: Callable[[FloatArray], PairedLogDensity[B]] | None = None
+    """Log densities of rows at the points of cells, from the ``points`` that ``places`` has made of them."""
     cell_widths: Callable[[N, FloatArray], FloatArray] | None = None
     """(K, Q) lengths of the steps (K, D, Q) from each node to the next along each axis, in standard deviations of the
     noise. None where images of nodes are rows of the data space: log densities of neighbours then tell."""
