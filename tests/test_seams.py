@@ -21,9 +21,12 @@ TYPED = {
     *("latent/drawing.py", "gtm/noise/factor_loadings.py"),
     *("geometry/domain.py", "density/densities.py", "numerics/radial_kernels.py", "loops/stopping_rules.py"),
 }
-UNTYPED = dict.fromkeys(
-    [("Noise", "restore"), ("Loading", "restore")], "a file holds whatever it holds, which is checked here"
-)
+UNTYPED = {
+    ("Noise", "restore"): "a file holds whatever it holds, which is checked here",
+    ("Loading", "restore"): "a file holds whatever it holds, which is checked here",
+    ("Noise", "with_gaps"): "a noise of rows with gaps has blocks, nodes and sums of kinds of its own",
+    ("Trainer", "training"): "each way to train has states of a kind of its own, which only its own steps look into",
+}
 
 # Words that stand for one variant of a seam, or several, as the last part of what is asked.
 NOUNS = {
@@ -120,13 +123,24 @@ class House:
         return {name: len(verbs) for name, verbs in held.items() if len(verbs) > MOST_VERBS}
 
     def untyped(self, files: set[str]) -> set[tuple[str, str]]:
-        """Verbs of the protocols of some files that take or give ``Any``."""
+        """Verbs of the protocols of some files that take or give ``Any``, by that name or another."""
+        of_any = {"Any"} | {
+            ast.unparse(node.target)
+            for tree in self.trees.values()
+            for node in tree.body
+            if isinstance(node, ast.AnnAssign) and node.value and self._is_seam_of_any(node.value)
+        }
         verbs = ((name, each) for name in self.protocols for each in self.classes[name].node.body)
         return {
             (name, ast.unparse(each.target) if isinstance(each, ast.AnnAssign) else each.name)
             for name, each in verbs
-            if self.classes[name].file in files and "Any" in _names_in_types(each)
+            if self.classes[name].file in files and of_any & _names_in_types(each)
         }
+
+    def _is_seam_of_any(self, value: ast.expr) -> bool:
+        """Whether a type is a protocol of objects of any type."""
+        parts = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
+        return isinstance(value, ast.Subscript) and ast.unparse(value.value) in self.protocols and "Any" in parts
 
     def asked_by_name(self) -> set[tuple[str, str]]:
         """Literal names that ``hasattr`` and ``getattr`` look for on a variant."""
@@ -231,6 +245,7 @@ def test_the_protocols_of_the_seams_are_seen(house: House) -> None:
 
 
 def test_verbs_of_the_seams_are_typed(house: House) -> None:
+    assert {each.file for each in house.classes.values()} >= TYPED
     assert house.untyped(TYPED) == set(UNTYPED)
 
 
@@ -316,6 +331,12 @@ def test_a_verb_of_any_type_is_seen(tmp_path: Path) -> None:
     house = build(tmp_path, other="\n    ".join(("class Ox(Protocol):", *verbs)))
     assert house.untyped({"other/module.py"}) == {("Ox", "age"), ("Ox", "walk"), ("Ox", "eat")}
     assert house.untyped({"seam/module.py"}) == set()
+
+
+def test_a_type_that_hides_any_is_seen(tmp_path: Path) -> None:
+    text = "Some: TypeAlias = Animal[Any]\nKnown: TypeAlias = Animal[str]\nclass Ox(Protocol):\n"
+    house = build(tmp_path, other=text + "    def meet(self, other: Some): ...\n    def see(self, other: Known): ...\n")
+    assert house.untyped({"other/module.py"}) == {("Ox", "meet")}
 
 
 @pytest.mark.parametrize("folder", ["gtm", "other"])

@@ -139,6 +139,8 @@ def test_a_feature_that_is_off_is_not_called_where_nothing_is_set(name: str) -> 
 
 @pytest.mark.parametrize("place", ASKED)
 def test_what_no_setting_puts_in_is_asked_about_and_no_more(place: str) -> None:
+    home = Path(prinfold.__file__).parent
+    assert (home / place).exists()
     files_called()
     found = Counter()
     for (file, name), n in calls_of().items():

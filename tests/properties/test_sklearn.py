@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -32,6 +34,7 @@ from prinfold import (
     SemiLinearGTM,
     SurfaceMonitor,
 )
+from prinfold.methods import METHODS
 
 # pandas and polars decide which checks run: without them the frames' checks would pass unseen.
 pytest.importorskip("pandas")
@@ -48,35 +51,36 @@ _SMALL = GTM(1, nodes=8, basis=3, init="pca", max_iter=5)
 """The checks fit each estimator a hundred times, and ask nothing of how well."""
 
 
-@parametrize_with_checks(
-    [
-        GTM(),
-        GTMSequence(),
-        MixedGTM(1, nodes=8, basis=3, init="pca", max_iter=5),
-        PPS(1, nodes=12, basis=4, max_iter=20),
-        KMM(1, init="pca", stop="minimum", max_iter=3),
-        UKR(1, init="pca", max_iter=3),
-        SOM(),
-        DensityRidge(max_iter=5),
-        PrincipalCurve(),
-        PolygonalCurve(),
-        PrincipalTree(nodes=6, max_iter=3),
-        OrientedPointsCurve(max_iter=2),
-        ProbabilisticCurve(nodes=10, penalty=1.0, init="pca", max_iter=5),
-        PrincipalSurface(1, nodes=5, max_iter=2),
-        RegularizedManifold(1, nodes=5, max_iter=2),
-        ModeClustering(),
-        NearestSurfaceClassifier(_SMALL),
-        KernelDensityClassifier(),
-        GTMClassifier(_SMALL),
-        GTMRegressor(_SMALL),
-        GTMMixture(2, _SMALL, n_init=1, max_iter=5),
-        GTMHierarchy(GTMMixture(2, GTM(1, nodes=12, basis=4), n_init=1)),
-        SemiLinearGTM(GTM(1, nodes=12, basis=4, max_iter=20)),
-        # The checks want alarms among the rows of the fit, of which one in a hundred would be too few.
-        SurfaceMonitor(_SMALL, alarm_rate=0.1, n_simulated=200),
-    ]
+QUICK = (
+    MixedGTM(1, nodes=8, basis=3, init="pca", max_iter=5),
+    PPS(1, nodes=12, basis=4, max_iter=20),
+    KMM(1, init="pca", stop="minimum", max_iter=3),
+    UKR(1, init="pca", max_iter=3),
+    DensityRidge(max_iter=5),
+    PrincipalTree(nodes=6, max_iter=3),
+    OrientedPointsCurve(max_iter=2),
+    ProbabilisticCurve(nodes=10, penalty=1.0, init="pca", max_iter=5),
+    PrincipalSurface(1, nodes=5, max_iter=2),
+    RegularizedManifold(1, nodes=5, max_iter=2),
+    NearestSurfaceClassifier(_SMALL),
+    GTMClassifier(_SMALL),
+    GTMRegressor(_SMALL),
+    GTMMixture(2, _SMALL, n_init=1, max_iter=5),
+    GTMHierarchy(GTMMixture(2, GTM(1, nodes=12, basis=4), n_init=1)),
+    SemiLinearGTM(GTM(1, nodes=12, basis=4, max_iter=20)),
+    # The checks want alarms among the rows of the fit, of which one in a hundred would be too few.
+    SurfaceMonitor(_SMALL, alarm_rate=0.1, n_simulated=200),
 )
+"""Estimators that are too slow as they are to be fitted so often in the quick tests."""
+
+
+def every_method() -> list[Any]:
+    """An estimator of every method in the register, as it is but for those in ``QUICK``."""
+    quick = {type(each): each for each in QUICK}
+    return [quick.get(method.cls) or method.cls() for method in METHODS.values()]
+
+
+@parametrize_with_checks(every_method())
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

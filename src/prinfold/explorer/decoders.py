@@ -38,7 +38,7 @@ def decoder_of(model: Any) -> Spec:
         return {"kind": "charts", "parts": [decoder_of(model.component(j)) for j in range(len(model.latent_.charts))]}
     surface = surface_of(model)
     for kind, make in DECODERS.items():
-        if isinstance(surface, kind) and not (kind is Cloud and not hasattr(model, "values_")):
+        if isinstance(surface, kind):
             return make(surface, model)
     return sample_map(model)
 
@@ -110,6 +110,8 @@ def _net(basis: BoundElasticNet, model: Any) -> Spec:
 
 
 def _kernel_regression(latent: Cloud, model: Any) -> Spec:
+    if not hasattr(model, "values_"):  # a model of the user's own on such a latent space
+        return sample_map(model)
     if getattr(model, "feature_kernel", None) is not None:
         raise UnsupportedInputError(
             Message(
