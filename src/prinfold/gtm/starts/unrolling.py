@@ -94,7 +94,9 @@ def link_rows(dimension: int, X: FloatArray, weight: FloatArray, several: Sequen
         Y = on_local_planes(given, dimension, graphs.rounds)
         sizes = sorted({min(k, len(Y) - 1) for k in graphs.neighbors})
         near, far = neighbors_along(Y, sizes[-1], dimension) if graphs.along else neighbors(Y, sizes[-1])
-        tree = shortest_tree(Y, near, far)
+        graph = _link_lengths(near, far)
+        # Of one graph without islands the tree is a part.
+        tree = None if len(sizes) == 1 and _n_islands(graph) == 1 else shortest_tree(Y, graph)
         found += [LinkedRows(X, weight, given, _link_lengths(near[:, :k], far[:, :k], tree)) for k in sizes]
     return found
 
@@ -174,9 +176,12 @@ def neighbors_along(X: FloatArray, k: int, dimension: int) -> tuple[IntArray, Fl
     return near[:, :k], far[:, :k]
 
 
-def shortest_tree(X: FloatArray, near: IntArray, far: FloatArray) -> csr_matrix:
-    """Links that join all rows, as short as the graph of neighbours allows; its islands by the shortest links."""
-    graph = _link_lengths(near, far)
+def _n_islands(graph: csr_matrix) -> int:
+    return int(connected_components(graph, directed=False, return_labels=False))
+
+
+def shortest_tree(X: FloatArray, graph: csr_matrix) -> csr_matrix:
+    """Links that join all rows, as short as a graph of neighbours allows; its islands by the shortest links."""
     tree = csr_matrix(minimum_spanning_tree(graph))
     n_islands, island = connected_components(graph, directed=False)
     if n_islands == 1:
