@@ -95,9 +95,12 @@ def link_rows(dimension: int, X: FloatArray, weight: FloatArray, several: Sequen
         sizes = sorted({min(k, len(Y) - 1) for k in graphs.neighbors})
         near, far = neighbors_along(Y, sizes[-1], dimension) if graphs.along else neighbors(Y, sizes[-1])
         graph = _link_lengths(near, far)
-        # Of one graph without islands the tree is a part.
-        tree = None if len(sizes) == 1 and _n_islands(graph) == 1 else shortest_tree(Y, graph)
-        found += [LinkedRows(X, weight, given, _link_lengths(near[:, :k], far[:, :k], tree)) for k in sizes]
+        if len(sizes) == 1 and _n_islands(graph) == 1:  # the tree is a part of it
+            links = [graph]
+        else:
+            tree = shortest_tree(Y, graph)
+            links = [_link_lengths(near[:, :k], far[:, :k], tree) for k in sizes]
+        found += [LinkedRows(X, weight, given, each) for each in links]
     return found
 
 
@@ -177,7 +180,8 @@ def neighbors_along(X: FloatArray, k: int, dimension: int) -> tuple[IntArray, Fl
 
 
 def _n_islands(graph: csr_matrix) -> int:
-    return int(connected_components(graph, directed=False, return_labels=False))
+    count, _ = connected_components(graph, directed=False)
+    return int(count)
 
 
 def shortest_tree(X: FloatArray, graph: csr_matrix) -> csr_matrix:
