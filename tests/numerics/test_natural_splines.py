@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from prinfold.numerics.natural_splines import Knots, bending, spline_at
+from prinfold.numerics.natural_splines import Knots, bending, bending_energy, spline_at
 
 PLACES = np.array([0.0, 0.3, 0.4, 1.1, 1.5, 2.4])
 KNOTS = {"open": Knots(PLACES), "closed": Knots(PLACES, 3.0)}
@@ -40,6 +40,19 @@ def test_bending_is_the_integral_of_the_squared_second_derivative(name, rng):
         x = (a + b) / 2 + (b - a) / 2 * node
         whole += (b - a) / 2 * float(weight @ knots.spline(values)(x, 2)[:, 0] ** 2)
     assert float((values.T @ bending(knots) @ values)[0, 0]) == pytest.approx(whole, rel=1e-10)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 40])
+@pytest.mark.parametrize("closed", [False, True])
+def test_places_slopes_and_bends_are_those_of_scipy(n, closed, rng):
+    places, values = np.sort(rng.uniform(0, 5, n)), rng.normal(size=(n, 4))
+    knots = Knots(places, 6.0 if closed else 0.0)
+    x = rng.uniform(places[0], knots.ends[-1], 50)
+    spline, (place, slope) = knots.spline(values), spline_at(knots, values, x)
+    np.testing.assert_allclose(place, spline(x), atol=1e-10 * np.abs(values).max())
+    np.testing.assert_allclose(slope, spline(x, 1), atol=1e-10 * np.abs(spline(knots.ends, 1)).max())
+    energy = float((values * (bending(knots) @ values)).sum())
+    assert bending_energy(knots, values) == pytest.approx(energy, rel=1e-9)
 
 
 def test_an_open_spline_goes_straight_on(rng):

@@ -8,7 +8,7 @@ import pytest
 from prinfold import PrincipalTree, datasets
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.column_span import ColumnSpan
-from prinfold.trees.support import common_tree, ends_and_forks, found_branches
+from prinfold.trees.support import RedrawnTrees, common_tree, ends_and_forks, found_branches
 
 
 def test_a_graph_finds_itself_again_and_not_one_elsewhere() -> None:
@@ -71,7 +71,7 @@ def test_the_shape_with_more_ends_is_taken_from_half_of_the_draws_on(
     y, path = (PrincipalTree(kind, min_support=0.0).fit(data.X) for kind in ("tree", "path"))
     turns = iter(range(20))
     monkeypatch.setattr(PrincipalTree, "_fit_again", lambda *_: y if next(turns) % every == 0 else path)
-    found = common_tree(path, data.X, np.ones(300), np.random.default_rng(0))
+    found = common_tree(path, RedrawnTrees(path, data.X, np.ones(300), np.random.default_rng(0)))
     assert (found is y.graph_) == taken
 
 

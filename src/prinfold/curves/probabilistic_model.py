@@ -30,7 +30,7 @@ from prinfold.curves.winding import WOUND_RATIO, winds
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.linalg import solve_symmetric
-from prinfold.numerics.natural_splines import Knots, bending, spline_at
+from prinfold.numerics.natural_splines import Knots, bending, bending_energy, spline_at
 
 _BLOCK_ROWS = 2048
 _POINTS_PER_CELL = 4
@@ -219,7 +219,7 @@ class CurveModel:
 
 def roughness(state: ProbabilisticState) -> float:
     """∫ ‖f″(x)‖² dx."""
-    return float(np.sum(state.values * (bending(state.knots) @ state.values)))
+    return bending_energy(state.knots, state.values)
 
 
 def slide_knots(knots: Knots, values: FloatArray, sums: CurveNodeSums) -> Knots:

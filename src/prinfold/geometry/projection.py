@@ -24,6 +24,10 @@ Bend = Callable[[FloatArray, FloatArray], FloatArray]
 # Numbers held at once: Jacobians and second derivatives of a block.
 _BLOCK_NUMBERS = 2**21
 
+_MOST_FLAT_STEPS, _FLAT_IF_SHORTENED = 20, 7
+"""Steps in a row, none of which leads nearer than rounding tells, after which a row stays where it is; and how many
+such a step counts for that had to be shortened, which costs as much and leads nowhere more surely."""
+
 
 class Projection(NamedTuple):
     """Nearest points on a surface: latent (n, Q), points (n, D), squared distances (n,), and which converged (n,)."""
@@ -131,7 +135,7 @@ class _Solver(NamedTuple):
     def descend(self, X: FloatArray, z: FloatArray, seen: BoolArray | None) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Newton steps until every row has converged, cannot move, or has used its iterations."""
         y = np.asarray(self.point(z), dtype=float)
-        done = np.zeros(len(X), dtype=bool)
+        done, flat = np.zeros(len(X), dtype=bool), np.zeros(len(X), dtype=int)
         active = np.arange(len(X))
         for _ in range(self.max_iter):
             if len(active) == 0:
@@ -139,8 +143,9 @@ class _Solver(NamedTuple):
             local, small = self.local_model(X[active], z[active], y[active], None if seen is None else seen[active])
             done[active] = small
             active, local = active[~small], local.only(~small)
-            moved = self.move(X, z, y, active, local, seen)
-            active = active[moved]
+            moved, level = self.move(X, z, y, active, local, seen)
+            flat[active] = np.where(level > 0, flat[active] + level, 0)
+            active = active[moved & (flat[active] < _MOST_FLAT_STEPS)]
         return z, y, done
 
     def local_model(
@@ -178,13 +183,17 @@ class _Solver(NamedTuple):
         active: IntArray,
         local: _LocalModel,
         seen: BoolArray | None,
-    ) -> BoolArray:
-        """Try steps with growing damping until each row has one that does not climb; edits z and y in place."""
+    ) -> tuple[BoolArray, IntArray]:
+        """Try steps with growing damping until each row has one that does not climb; edits z and y in place.
+
+        Returned is which rows have one, and for how many flat steps it counts: none where the row came nearer.
+        """
         # Near the foot the distance is flat to rounding while the gradient still is not.
         rounding = 8 * self.eps * (np.sqrt(squared_norms(X[active])) + np.sqrt(squared_norms(y[active])))
         own = None if seen is None else seen[active]
-        allowed = (np.sqrt(squared_norms(_gap(X[active], y[active], own))) + rounding) ** 2
-        moved, damping = np.zeros(len(active), dtype=bool), 0.0
+        distance = np.sqrt(squared_norms(_gap(X[active], y[active], own)))
+        allowed, nearer = (distance + rounding) ** 2, np.maximum(distance - rounding, 0.0) ** 2
+        moved, level, damping = np.zeros(len(active), dtype=bool), np.zeros(len(active), dtype=int), 0.0
         for _ in range(24):
             todo = np.flatnonzero(~moved)
             if len(todo) == 0:
@@ -193,12 +202,14 @@ class _Solver(NamedTuple):
             trial = self.domain.retract(z[active[todo]] + np.einsum("nqj,nj->nq", local.frame[todo], step))
             landed = np.asarray(self.point(trial), dtype=float)
             gap = _gap(X[active[todo]], landed, None if own is None else own[todo])
-            shorter = squared_norms(gap) <= allowed[todo]
+            squared = squared_norms(gap)
+            shorter = squared <= allowed[todo]
             rows = active[todo[shorter]]
             z[rows], y[rows] = trial[shorter], landed[shorter]
             moved[todo[shorter]] = True
+            level[todo] = (shorter & (squared >= nearer[todo])) * (_FLAT_IF_SHORTENED if damping > 0 else 1)
             damping = max(4 * damping, 1e-3)
-        return moved
+        return moved, level
 
 
 def _step(local: _LocalModel, damping: float, longest: float) -> FloatArray:

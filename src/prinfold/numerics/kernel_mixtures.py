@@ -7,7 +7,7 @@ At places z with d_j = z − c_j and s_j = ‖d_j‖², every sum here is one ov
 The mean is the estimator of Nadaraya and Watson, UKR (2) and KMM (3); gradient and Hessian of the density are those of
 SCMS 4.3 for any profile k.
 
-A kernel of finite reach is summed over the centres within it only, found by a tree; one that reaches everywhere over
+A kernel of finite reach is summed over the centres within it only, found by a search; one that reaches everywhere over
 all centres, relative to the nearest, so that a place far from all of them has shares too. Sums run along each row in
 the same order whatever else is in the batch. Over many centres all this is compiled; the NumPy code here serves few,
 and is the reference for the compiled code.
@@ -33,8 +33,8 @@ from prinfold.rows.rows import for_each_block, row_slices
 
 P = TypeVar("P")
 
-_BLOCK_PAIRS = 2**16
-"""Pairs of a place and a centre held at once."""
+_BLOCK_PAIRS, _BLOCK_SEARCHED = 2**16, 2**18
+"""Pairs of a place and a centre held at once, and pairs that are looked at once for those within reach."""
 
 _ROWS_ON_THREADS = 2**14
 """Places from which blocks go to threads: fewer come from a pass that is on threads itself."""
@@ -313,7 +313,8 @@ class Mixture:
 
             run(near, self._search.parts(Z))
         else:
-            size = max(16, int(_BLOCK_PAIRS / (self._mean_neighbors * width * Z.shape[1])))
+            most = min(_BLOCK_PAIRS / (self._mean_neighbors * width), _BLOCK_SEARCHED / len(self.centers))
+            size = max(16, int(most / Z.shape[1]))
             run(lambda part: use(part, cast(ShareSums, self._shares(Z[part]))), row_slices(len(Z), size))
 
     def _shares(self, Z: FloatArray) -> Shares:
@@ -347,18 +348,13 @@ class Mixture:
         if self.profile.reach == inf:
             delta = np.ascontiguousarray(Z.T)[:, :, None] - self._axes[:, None, :]
             return cast(CenterPairs, _AllPairs(delta)), np.zeros(n, dtype=bool)
-        near = cKDTree(Z).sparse_distance_matrix(self._tree, self.profile.reach, output_type="ndarray")
-        place, center = near["i"], near["j"]
-        lonely = np.bincount(place, minlength=n) == 0
-        if lonely.any():
-            alone = np.flatnonzero(lonely)
-            place = np.concatenate([place, alone])
-            center = np.concatenate([center, np.asarray(self._tree.query(Z[alone])[1])])
-        sorted_ = csr_matrix((np.ones(len(place), dtype=np.int8), (place, center)), shape=(n, m))
-        sorted_.sort_indices()
-        center, cuts = sorted_.indices, sorted_.indptr
-        delta = np.repeat(Z.T, np.diff(cuts), axis=1) - self._axes[:, center]
-        return cast(CenterPairs, _NearPairs(delta, center, cuts, m)), lonely
+        # With so few centres all distances cost less than a search.
+        delta = np.ascontiguousarray(Z.T)[:, :, None] - self._axes[:, None, :]
+        near = np.square(delta).sum(axis=0) <= self.profile.reach**2
+        lonely = ~near.any(axis=1)
+        near[lonely, np.asarray(self._tree.query(Z[lonely])[1])] = True
+        cuts = np.concatenate([[0], np.cumsum(np.count_nonzero(near, axis=1))])
+        return cast(CenterPairs, _NearPairs(delta[:, near], np.nonzero(near)[1], cuts, m)), lonely
 
 
 @dataclass(frozen=True, eq=False)

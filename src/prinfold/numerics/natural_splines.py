@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
+from scipy.linalg.lapack import dptsv
 
 from prinfold._typing import FloatArray
 
@@ -42,21 +43,51 @@ class Knots(NamedTuple):
         return CubicSpline(self.places, values, bc_type="natural")
 
 
+def second_derivatives(knots: Knots, values: FloatArray) -> FloatArray:
+    """(E, D) f″ at the ends of all cells, of the spline through ``values`` (K, D); it is straight between them."""
+    if knots.closed:
+        spline = knots.spline(values)
+        return np.asarray(spline(knots.ends, 2))
+    out, h = np.zeros(values.shape), knots.steps
+    if len(h) > 1:
+        turns = np.diff(np.diff(values, axis=0) / h[:, None], axis=0)
+        beside = h[1:-1] / 6.0 if len(h) > 2 else np.zeros(1)  # LAPACK wants a number, which it leaves alone
+        out[1:-1] = dptsv((h[:-1] + h[1:]) / 3.0, beside, turns)[2]
+    return out
+
+
 def bending(knots: Knots) -> FloatArray:
     """(K, K) P with ∫ f″² = yᵀ P y: second derivatives are straight between knots, so that Simpson's rule is exact."""
     n, h = len(knots.places), knots.steps
     if n < 3:
         return np.zeros((n, n))
-    cubic, square = knots.spline(np.eye(n)).c[:2]
-    begin = 2.0 * square
-    end = begin + 6.0 * h[:, None] * cubic
-    both = begin + end
+    bend = second_derivatives(knots, np.eye(n))
+    begin, end, both = bend[:-1], bend[1:], bend[:-1] + bend[1:]
     return np.asarray((begin.T * h @ begin + end.T * h @ end + both.T * h @ both) / 6.0)
+
+
+def bending_energy(knots: Knots, values: FloatArray) -> float:
+    """∫ ‖f″(x)‖² dx of the spline through ``values`` (K, D)."""
+    if len(knots.places) < 3:
+        return 0.0
+    bend = second_derivatives(knots, values)
+    begin, end = bend[:-1], bend[1:]
+    return float(knots.steps @ (np.square(begin) + begin * end + np.square(end)).sum(axis=1)) / 3.0
 
 
 def spline_at(knots: Knots, values: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(m, D) the spline through ``values`` (K, D) at places x (m,), and its derivative; open ones go straight on."""
-    spline = knots.spline(values)
-    inside = x if knots.closed else np.clip(x, knots.places[0], knots.places[-1])
-    slope = spline(inside, 1)
-    return np.asarray(spline(inside) + (x - inside)[:, None] * slope), np.asarray(slope)
+    ends, bend = knots.ends, second_derivatives(knots, values)
+    if knots.closed:
+        inside, values = ends[0] + np.mod(x - ends[0], knots.period), np.vstack([values, values[:1]])
+        rest = np.zeros(len(x))
+    else:
+        inside = np.clip(x, ends[0], ends[-1])
+        rest = x - inside
+    cell = np.clip(np.searchsorted(ends, inside, side="right") - 1, 0, len(ends) - 2)
+    h = (ends[cell + 1] - ends[cell])[:, None]
+    b = (inside - ends[cell])[:, None] / h
+    a, begin, end = 1.0 - b, bend[cell], bend[cell + 1]
+    slope = (values[cell + 1] - values[cell]) / h + h / 6.0 * ((3.0 * b**2 - 1.0) * end - (3.0 * a**2 - 1.0) * begin)
+    place = a * values[cell] + b * values[cell + 1] + h**2 / 6.0 * ((b**3 - b) * end + (a**3 - a) * begin)
+    return np.asarray(place + rest[:, None] * slope), np.asarray(slope)

@@ -17,20 +17,25 @@ _FEWEST_BRANCHES = 3
 
 
 def branching_note(
-    job: MethodComparison, recommended: Sequence[MethodTrial], name: str, sigma: float, across: int
+    job: MethodComparison,
+    recommended: Sequence[MethodTrial],
+    name: str,
+    sigma: float,
+    across: int,
+    tried: Sequence[MethodTrial] | None = None,
 ) -> list[str]:
     """A sentence where a tree with forks is as likely as the surface that is recommended; nothing elsewhere.
 
     Both are judged by the likelihood of rows held out about the surface. Beside a GTM, four of four trees were named so
     (200 rows), and none of twelve sheets, over which trees grow too; of six tables of curves without a fork one was, a
-    closed curve that the GTM had missed.
+    closed curve that the GTM had missed. ``tried`` are the trials of a tree with all its defaults, where it took part.
     """
     if not across:
         return []
     tree = _grow_tree(job.X)
     if tree is None or tree.doubt_ or tree.graph_.latent.n_branches < _FEWEST_BRANCHES:
         return []
-    trials = [job.attempt(PrincipalTree(), int(f)) for f in np.unique(job.fold)]
+    trials = tried or [job.attempt(PrincipalTree(), int(f), described=False) for f in np.unique(job.fold)]
     losses = CRITERIA["likelihood"].losses(collect_measures([recommended, trials], job, sigma, across))
     if not _no_worse(losses[1] - losses[0]):
         return []

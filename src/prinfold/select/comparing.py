@@ -158,10 +158,17 @@ def compare(
     notes = (*found.notes, *other_dimensions(everyone, Q, came_out), *_thinning_note(len(judged), len(table)))
     notes = (*notes, *_gaps_note(everyone, rows, len(judged), Q), *_warn_about_rows(complete, names))
     if isinstance(methods, str) and methods == "all" and len(complete) == len(rows):
-        name = everyone[found.chosen].name
-        notes = (*notes, *branching_note(job, each[found.chosen], name, sigma, max(rows.shape[1] - Q, 0)))
+        name, trees = everyone[found.chosen].name, _trials_of(everyone, each, "PrincipalTree")
+        notes = (*notes, *branching_note(job, each[found.chosen], name, sigma, max(rows.shape[1] - Q, 0), trees))
     seconds = perf_counter() - clock
     return replace(found, n_components=Q, sigma=noise, dimension=dimension, notes=notes, seconds=seconds)
+
+
+def _trials_of(
+    everyone: Sequence[Candidate], trials: Sequence[list[MethodTrial]], name: str
+) -> list[MethodTrial] | None:
+    """The trials of the candidate of that name, None where there is none."""
+    return next((own for one, own in zip(everyone, trials, strict=True) if one.name == name), None)
 
 
 def _settings_of(everyone: Sequence[Candidate]) -> dict[str, Any]:

@@ -64,15 +64,17 @@ class MethodComparison:
     thinning: Thinning
     n_components: int
 
-    def attempt(self, model: Any, fold: int) -> MethodTrial:
-        """Fit one candidate without one fold; whatever goes wrong is its own affair."""
+    def attempt(self, model: Any, fold: int, *, described: bool = True) -> MethodTrial:
+        """Fit one candidate without one fold; whatever goes wrong is its own affair.
+
+        Memory, roughness and the map are looked at in the first fold, if the model is to be ``described``.
+        """
         held = self.fold == fold
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the model that is recommended says what is to be said of it
             try:
-                return self._measure(
-                    clone(model), self.X[~held], self.X[held], self.thinning.part(held), first=fold == 0
-                )
+                first = described and fold == 0
+                return self._measure(clone(model), self.X[~held], self.X[held], self.thinning.part(held), first=first)
             except Exception as error:  # one candidate of many: its row says what happened
                 return failed_trial(f"{type(error).__name__}: {error}")
 

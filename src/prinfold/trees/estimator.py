@@ -14,7 +14,7 @@ from prinfold.base.file_requirements import TRAINING, require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.roots import ROOT
 from prinfold.base.trajectories import TrajectoryVerbs
-from prinfold.base.unique_rows import Centered, Unique, centered_rows
+from prinfold.base.unique_rows import Centered, centered_rows
 from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
 from prinfold.exceptions import (
     DegenerateWarning,
@@ -44,7 +44,7 @@ from prinfold.trees.shapes import (
     without_ends,
 )
 from prinfold.trees.soft_tree import TreeProblem, TreeState, log_mixture
-from prinfold.trees.support import branch_support, common_tree, ends_and_forks, weak_tips
+from prinfold.trees.support import RedrawnTrees, branch_support, common_tree, ends_and_forks, weak_tips
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
@@ -251,8 +251,10 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         grown = self._grow(centered)
         if self.min_support > 0 and self.topology not in NO_FORKS:
             grown = self._choose_components(centered, grown)
-            self._drop_weak_branches(centered.unique, grown)
-            self._take_common_tree(centered.unique, grown)
+            rows = centered.unique
+            redrawn = RedrawnTrees(self, rows.rows, rows.weight, as_generator(self.random_state))
+            self._drop_weak_branches(redrawn, grown)
+            self._take_common_tree(redrawn, grown)
         inside, problem, state = grown
         astray = self._place_root(centered.table)
         doubted = self._shape_warnings(inside, problem, state)
@@ -413,18 +415,18 @@ class PrincipalTree(TrajectoryVerbs, PrincipalManifold):
         self.graph_, self.noise_, self.components_ = chosen.graph_, chosen.noise_, chosen.components_
         return grown
 
-    def _drop_weak_branches(self, rows: Unique, grown: GrownTree) -> None:
+    def _drop_weak_branches(self, redrawn: RedrawnTrees, grown: GrownTree) -> None:
         """Leave out short branches that trees of rows drawn anew do not have."""
         (_, _, span), problem, state = grown
-        tips = weak_tips(self, rows.rows, rows.weight, self.min_support, as_generator(self.random_state))
+        tips = weak_tips(self, redrawn, self.min_support)
         if len(tips):
             shape = find_shape(self.topology, problem, state, self.min_length)
             self.graph_ = _graph_of(without_ends(problem, shape, span.inside(tips)), span, problem)
 
-    def _take_common_tree(self, rows: Unique, grown: GrownTree) -> None:
+    def _take_common_tree(self, redrawn: RedrawnTrees, grown: GrownTree) -> None:
         """Take the shape that half of the trees of rows drawn anew have, where it has ends that this one lacks."""
         span, problem = grown.inside.span, grown.problem
-        common = common_tree(self, rows.rows, rows.weight, as_generator(self.random_state))
+        common = common_tree(self, redrawn)
         if common is not None:
             graph = _graph_of(shape_of_graph(problem, common, span, self.min_length), span, problem)
             if ends_and_forks(graph) == ends_and_forks(common):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -47,40 +48,58 @@ def branch_support(
     return np.asarray(found / n_samples)
 
 
-def weak_tips(model: Any, table: FloatArray, weight: FloatArray, least: float, rng: np.random.Generator) -> FloatArray:
+class RedrawnTrees:
+    """Trees of rows drawn anew, up to 20 of them, in the components and with the bandwidth of a fitted tree.
+
+    Each is fitted when it is first asked for, and kept: whoever asks next has the same.
+    """
+
+    def __init__(self, model: Any, table: FloatArray, weight: FloatArray, rng: np.random.Generator) -> None:
+        self._model, self._kept = model, list[RidgeGraph]()
+        self._table, weight = _in_order(table, weight)
+        self.n_rows = len(table)
+        self._draws = draw_weights(weight, _MOST_DRAWS, rng)
+
+    def __iter__(self) -> Iterator[RidgeGraph]:
+        for i in range(_MOST_DRAWS):
+            if i == len(self._kept):
+                self._kept.append(_tree_again(self._model, self._table, next(self._draws)).graph_)
+            yield self._kept[i]
+
+
+def weak_tips(model: Any, redrawn: RedrawnTrees, least: float) -> FloatArray:
     """(t, D) free ends of short branches that trees of rows drawn anew have in less than a share of the draws.
 
     Rows are drawn until it is clear of each whether it reaches that share.
     """
     graph = model.graph_
-    table, weight = _in_order(table, weight)
     closed = graph.ends[:, 0] < 0
     free = np.zeros(graph.ends.shape, dtype=bool)
     free[~closed] = graph.degrees[graph.ends[~closed]] == 1
     short = graph.latent.lengths < _SURE_LENGTH * max(model.bandwidth_, model.noise_)
     doubtful = short & (free.sum(axis=1) == 1)
     found, wanted = np.zeros(len(short)), least * _MOST_DRAWS
-    for n, drawn in enumerate(draw_weights(weight, _MOST_DRAWS, rng), 1):
-        if not np.any(doubtful & (found < wanted) & (found + _MOST_DRAWS - n + 1 >= wanted)):
+    again = iter(redrawn)
+    for left in range(_MOST_DRAWS, 0, -1):
+        if not np.any(doubtful & (found < wanted) & (found + left >= wanted)):
             break
-        found += found_branches(graph, _tree_again(model, table, drawn).graph_, model.bandwidth_)
+        found += found_branches(graph, next(again), model.bandwidth_)
     weak = doubtful & (found < wanted)
     return np.asarray(graph.places[graph.ends[weak][free[weak]]])
 
 
-def common_tree(model: Any, table: FloatArray, weight: FloatArray, rng: np.random.Generator) -> RidgeGraph | None:
+def common_tree(model: Any, redrawn: RedrawnTrees) -> RidgeGraph | None:
     """The tree in the middle of those of rows drawn anew, where half of them have one shape, with more ends than ours.
 
     A shape is the number of ends and that of forks. In the middle is the tree whose branches the others of its shape
     have most often. None where there is no such shape.
     """
-    if len(table) < _FEWEST_ROWS:
+    if redrawn.n_rows < _FEWEST_ROWS:
         return None
-    table, weight = _in_order(table, weight)
     own, found = ends_and_forks(model.graph_), list[RidgeGraph]()
     common: tuple[int, int] = own
-    for n, drawn in enumerate(draw_weights(weight, _MOST_DRAWS, rng), 1):
-        found.append(_tree_again(model, table, drawn).graph_)
+    for n, graph in enumerate(redrawn, 1):
+        found.append(graph)
         richer = Counter(shape for shape in map(ends_and_forks, found) if shape[0] > own[0])
         common, count = richer.most_common(1)[0] if richer else (own, 0)
         if (n == _FIRST_DRAWS and count < _FIRST_ALIKE) or count + _MOST_DRAWS - n < _COMMON_SHARE * _MOST_DRAWS:

@@ -302,7 +302,7 @@ def test_neighbours_are_the_nearest_others(n_columns) -> None:
 def test_islands_are_joined_by_the_shortest_links() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, (60, 2)) + np.repeat([[0.0, 0.0], [10.0, 0.0], [10.0, 20.0]], 20, axis=0)
-    tree = unrolling.shortest_tree(X, *unrolling.neighbors(X, 3)).tocoo()
+    tree = unrolling.shortest_tree(X, unrolling._link_lengths(*unrolling.neighbors(X, 3))).tocoo()
     island = np.arange(60) // 20
     links = {(a, b): w for a, b, w in zip(island[tree.row], island[tree.col], tree.data, strict=True) if a != b}
     assert {tuple(sorted(pair)) for pair in links} == {(0, 1), (1, 2)}

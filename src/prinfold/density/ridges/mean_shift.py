@@ -222,7 +222,7 @@ class RidgeWalk:
     def __init__(self, flow: Flow, X: FloatArray) -> None:
         n, D = X.shape
         q = D if flow.sphere is None else 2
-        self.flow, self.done = flow, 0
+        self.flow, self.spanned, self.done = flow, flow.in_span, 0
         self.points = np.array(X if flow.sphere is None else flow.sphere.retract(X), dtype=np.float64)
         self.tangent, self.curvature = np.zeros((n, D, flow.dimension)), np.zeros((n, q))
         self.log_density, self.left = np.full(n, -inf), np.full(n, inf)
@@ -290,7 +290,7 @@ class RidgeWalk:
         found = _Places(
             np.empty((n, D, d)), np.empty((n, q)), np.empty(n), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool)
         )
-        spanned = self.flow.in_span
+        spanned = self.spanned
         width = D if spanned is None else spanned.density.n_columns
         size = int(np.clip(_BLOCK_NUMBERS // (D * width), 1, _BLOCK_ROWS))
 

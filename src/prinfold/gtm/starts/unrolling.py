@@ -94,8 +94,13 @@ def link_rows(dimension: int, X: FloatArray, weight: FloatArray, several: Sequen
         Y = on_local_planes(given, dimension, graphs.rounds)
         sizes = sorted({min(k, len(Y) - 1) for k in graphs.neighbors})
         near, far = neighbors_along(Y, sizes[-1], dimension) if graphs.along else neighbors(Y, sizes[-1])
-        tree = shortest_tree(Y, near, far)
-        found += [LinkedRows(X, weight, given, _link_lengths(near[:, :k], far[:, :k], tree)) for k in sizes]
+        graph = _link_lengths(near, far)
+        if len(sizes) == 1 and _n_islands(graph) == 1:  # the tree is a part of it
+            links = [graph]
+        else:
+            tree = shortest_tree(Y, graph)
+            links = [_link_lengths(near[:, :k], far[:, :k], tree) for k in sizes]
+        found += [LinkedRows(X, weight, given, each) for each in links]
     return found
 
 
@@ -174,9 +179,13 @@ def neighbors_along(X: FloatArray, k: int, dimension: int) -> tuple[IntArray, Fl
     return near[:, :k], far[:, :k]
 
 
-def shortest_tree(X: FloatArray, near: IntArray, far: FloatArray) -> csr_matrix:
-    """Links that join all rows, as short as the graph of neighbours allows; its islands by the shortest links."""
-    graph = _link_lengths(near, far)
+def _n_islands(graph: csr_matrix) -> int:
+    count, _ = connected_components(graph, directed=False)
+    return int(count)
+
+
+def shortest_tree(X: FloatArray, graph: csr_matrix) -> csr_matrix:
+    """Links that join all rows, as short as a graph of neighbours allows; its islands by the shortest links."""
     tree = csr_matrix(minimum_spanning_tree(graph))
     n_islands, island = connected_components(graph, directed=False)
     if n_islands == 1:
