@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections import Counter
 from functools import partial
@@ -56,7 +57,7 @@ def main() -> None:
     parser.add_argument("--one-by-one", action="store_true", help=words)
     parser.add_argument("--settle", action="store_true", help="only try what is known, and unmark what is mended")
     arguments = parser.parse_args()
-    worker = Worker()
+    worker, new = Worker(), 0
     try:
         if arguments.settle:
             settle(worker)
@@ -68,8 +69,10 @@ def main() -> None:
                 run_one_by_one(hunt)
             else:
                 run(hunt, enough, arguments.seed, arguments.tally)
+            new = len(set(hunt.met) - set(hunt.known))
     finally:
         worker.close()
+    sys.exit(1 if new else 0)
 
 
 def _count(text: str) -> tuple[str, float]:

@@ -19,7 +19,7 @@ from tests.ordeal import model_files, tables
 from tests.ordeal.corpus import Entry, entry_of, fault
 from tests.ordeal.functions import changed_calls, function_calls, functions
 from tests.ordeal.settings import calls, choices, single_choices
-from tests.ordeal.trial import TEXTS, WRITERS, Outcome, questions_of, variants_of
+from tests.ordeal.trial import SHORT, TEXTS, WRITERS, Outcome, questions_of, variants_of
 from tests.ordeal.worker import Worker
 
 
@@ -41,11 +41,15 @@ def _variants(method: Method) -> st.SearchStrategy[str]:
 COMPILED = [False, False, False, False, True]
 """One case in five goes through compiled kernels, whatever its size."""
 
+ITERATIONS = [*39 * [SHORT], None]
+"""One table in forty is fitted until training ends by itself."""
+
 
 STRATEGIES: dict[str, Callable[[Method], dict[str, st.SearchStrategy[Any]]]] = {
     "table": lambda method: {
         "variant": _variants(method),
         "compiled": st.sampled_from(COMPILED),
+        "iterations": st.sampled_from(ITERATIONS),
         "table": tables.recipes(),
         "verbs": _verbs(method),
     },
@@ -90,6 +94,7 @@ DRAWS: dict[str, Callable[[Method, Random], dict[str, Any]]] = {
     "table": lambda method, rng: {
         "variant": rng.choice(variants_of(method.name)),
         "compiled": rng.choice(COMPILED),
+        "iterations": rng.choice(ITERATIONS),
         "table": tables.draw_recipe(rng),
         "verbs": _drawn_verbs(method, rng),
     },
@@ -102,6 +107,7 @@ DRAWS: dict[str, Callable[[Method, Random], dict[str, Any]]] = {
 def _simpler_tables(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from (case | {"variant": ""} for _ in range(bool(case["variant"])))
     yield from (case | {"compiled": False} for _ in range(bool(case["compiled"])))
+    yield from (case | {"iterations": SHORT} for _ in range(case["iterations"] is None))
     yield from (case | {"table": table} for table in tables.simpler(case["table"]))
 
 

@@ -135,10 +135,16 @@ def variants_of(name: str) -> list[str]:
     return ["", *(each for each in VARIANTS if each.partition("-")[0] == name)]
 
 
-def _short_of(cls: Any, variant: str = "") -> Any:
-    """A method that does not train for long, in its defaults or in other settings."""
+SHORT = 3
+"""Iterations in most cases: what breaks in training does so in the first."""
+
+
+def _short_of(cls: Any, variant: str = "", iterations: int | None = SHORT) -> Any:
+    """A method in its defaults or in other settings, which trains for no longer than that; None is to the end."""
     model = VARIANTS[variant].make() if variant else cls()
-    return model.set_params(max_iter=3) if "max_iter" in model.get_params(deep=False) else model
+    if iterations is None or "max_iter" not in model.get_params(deep=False):
+        return model
+    return model.set_params(max_iter=iterations)
 
 
 def _exercise(model: Any, given: tables.Input, verbs: Iterable[str] = VERBS) -> None:
@@ -189,7 +195,8 @@ def _built(recipe: dict[str, Any]) -> tables.Input:
 
 def try_table(case: dict[str, Any], cls: Any, folder: Path) -> None:
     given = _built(case["table"])
-    _exercise(_fit(_short_of(cls, case.get("variant", "")), given), given, case.get("verbs", VERBS))
+    model = _short_of(cls, case.get("variant", ""), case.get("iterations", SHORT))
+    _exercise(_fit(model, given), given, case.get("verbs", VERBS))
 
 
 def try_settings(case: dict[str, Any], cls: Any, folder: Path) -> None:
@@ -504,6 +511,7 @@ def _spin() -> None:
 PROBES: dict[str, Callable[[], Any]] = {
     "crash": os.abort,
     "hang": _spin,
+    "sleep": lambda: time.sleep(3),
     "out of memory": lambda: np.zeros(2**34),
     "raw error": lambda: 1 // 0,
     "leaked warning": lambda: np.log(np.zeros(1)),

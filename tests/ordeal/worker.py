@@ -13,14 +13,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from numba.core import event
+
 from prinfold.methods import METHODS
 from tests.ordeal.trial import Outcome, attempt
 
 SECONDS = 60
-"""Processor time that a case may take."""
+"""Processor time that a case may take beside compiling, and how long it may wait for something other than that."""
 
 COMPILING = 60
-"""Processor time more for a case of compiled kernels, which it may be the first to compile."""
+"""Processor time after which a case of compiled kernels, which it may be the first to compile, is ended in any case."""
 
 MEMORY = 2 * 2**30
 """Bytes that cases may take beside what the worker has at its start."""
@@ -127,9 +129,36 @@ def _serve(pipe: Any, folder: str) -> None:
 
 def _attempt_within_limit(case: dict[str, Any], module: str, seconds: float, folder: Path) -> Outcome:
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    seconds += COMPILING if case.get("compiled", False) else 0
-    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds) + 1, hard))
-    return attempt(case, module, folder)
+    most = seconds + (COMPILING if case.get("compiled", False) else 0)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + most) + 1, hard))
+    begun, busy, compiling = time.monotonic() - _queued(), time.process_time(), _Compiling()
+    with event.install_listener("numba:compile", compiling):
+        outcome = attempt(case, module, folder)
+    busy = time.process_time() - busy
+    idle = time.monotonic() - _queued() - begun - busy
+    if outcome.is_finding or max(busy - compiling.seconds, idle) <= seconds:
+        return outcome
+    return Outcome("hang", "it waits for something" if idle > seconds else f"over {seconds:g} s of processor time")
+
+
+class _Compiling(event.Listener):
+    """Processor time that numba takes to compile; what is compiled for something else belongs to that."""
+
+    def __init__(self) -> None:
+        self.seconds, self._depth = 0.0, 0
+
+    def on_start(self, _: Any) -> None:
+        self.seconds -= time.process_time() if self._depth == 0 else 0.0
+        self._depth += 1
+
+    def on_end(self, _: Any) -> None:
+        self._depth -= 1
+        self.seconds += time.process_time() if self._depth == 0 else 0.0
+
+
+def _queued() -> float:
+    """Seconds that this process has been ready to run while others did."""
+    return float(Path("/proc/self/schedstat").read_text(encoding="ascii").split()[1]) * 1e-9
 
 
 def _memory_disk() -> str | None:

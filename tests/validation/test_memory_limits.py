@@ -47,6 +47,46 @@ def test_available_memory_is_the_least_of_machine_and_group(monkeypatch, tmp_pat
     assert available_memory() == 4096 * 1024
 
 
+@pytest.mark.parametrize(
+    ("told", "folder", "files"),
+    [
+        ("0::/batch/job\n", "batch", {"max": "3000", "current": "2500", "stat": "inactive_file 100"}),
+        ("0::/batch/job\n", "batch/job", {"max": "3000", "current": "2500", "stat": "inactive_file 100"}),
+        (
+            "4:cpu,memory:/batch\n3:cpu:/x\n0::/\n",
+            "memory/batch",
+            {"limit_in_bytes": "3000", "usage_in_bytes": "2500", "stat": "total_inactive_file 100"},
+        ),
+        (
+            "0::/../out of sight\n",
+            "memory",
+            {"limit_in_bytes": "3000", "usage_in_bytes": "2500", "stat": "total_inactive_file 100"},
+        ),
+    ],
+    ids=["above", "own", "first version", "container"],
+)
+def test_limits_of_any_group_that_holds_the_process_count(monkeypatch, tmp_path, told, folder, files):
+    monkeypatch.setattr(memory_limits, "_CGROUP", tmp_path)
+    monkeypatch.setattr(memory_limits, "_OWN_CGROUPS", tmp_path / "told")
+    (tmp_path / "told").write_text(told, encoding="ascii")
+    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    assert available_memory() > 600
+    for name, text in files.items():
+        (tmp_path / folder / f"memory.{name}").write_text(text, encoding="ascii")
+    assert available_memory() == 600
+
+
+def test_a_limit_of_the_address_space_counts(monkeypatch, tmp_path):
+    resource = pytest.importorskip("resource", reason="Windows has no such limits")
+    monkeypatch.setattr(memory_limits, "_SIZES", tmp_path / "statm")
+    (tmp_path / "statm").write_text("3 1 1\n", encoding="ascii")
+    page = resource.getpagesize()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (10 * page, resource.RLIM_INFINITY))
+    assert available_memory() == 7 * page
+    (tmp_path / "statm").write_text("30 1 1\n", encoding="ascii")
+    assert available_memory() == 0
+
+
 def test_on_other_machines_all_memory_counts(monkeypatch, tmp_path):
     monkeypatch.setattr(memory_limits, "_MEMINFO", tmp_path / "none")
     monkeypatch.setattr(memory_limits, "_CGROUP", tmp_path)

@@ -7,6 +7,7 @@ ended by the system without a word.
 from __future__ import annotations
 
 import os
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,14 @@ _NEVER_REFUSED_BYTES = 2**26
 """Work of at most so many bytes (64 MiB) is never refused, so that free memory need not be looked up."""
 
 _MEMINFO = Path("/proc/meminfo")
+_SIZES = Path("/proc/self/statm")
 _CGROUP = Path("/sys/fs/cgroup")
+_OWN_CGROUPS = Path("/proc/self/cgroup")
+_GROUP_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""Files of a group with its limit and what it takes, and what of that it may drop, in both versions of the system."""
 
 
 def require_memory(what: str, n_numbers: float, advice: Advice | str) -> None:
@@ -42,8 +50,8 @@ _ARRAYS_PER_DRAW = 3
 
 
 def available_memory() -> float:
-    """Bytes that this process may still take, by the machine and by the group that holds it; infinite if unknown."""
-    return min(_free_on_machine(), _free_in_control_group())
+    """Bytes that this process may still take, by the machine and by the limits set to it; infinite if unknown."""
+    return max(0.0, min(_free_on_machine(), _free_in_control_groups(), _free_in_address_space()))
 
 
 def _free_on_machine() -> float:
@@ -55,17 +63,52 @@ def _free_on_machine() -> float:
     try:
         return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # no POSIX either
-        return float("inf")
+        return inf
 
 
-def _free_in_control_group() -> float:
-    """Bytes that the control group of a container leaves; pages of files that it may drop count as free."""
+def _free_in_control_groups() -> float:
+    """Bytes that containers and batch systems leave, by this process's group and those above it.
+
+    Pages of files that a group may drop count as free.
+    """
+    return min((_free_in_group(folder, *names) for folder in _control_groups() for names in _GROUP_FILES), default=inf)
+
+
+def _free_in_group(folder: Path, most: str, taken: str, droppable: str) -> float:
     try:
-        most, taken = (float((_CGROUP / f"memory.{name}").read_text(encoding="ascii")) for name in ("max", "current"))
-        held = (_CGROUP / "memory.stat").read_text(encoding="ascii").split()
-        return most - taken + float(dict(zip(held[::2], held[1::2], strict=True))["inactive_file"])
+        limit, used = (float((folder / name).read_text(encoding="ascii")) for name in (most, taken))
+        held = (folder / "memory.stat").read_text(encoding="ascii").split()
+        return limit - used + float(dict(zip(held[::2], held[1::2], strict=True))[droppable])
     except (OSError, KeyError, ValueError):  # no such group, or one without a limit ("max")
-        return float("inf")
+        return inf
+
+
+def _control_groups() -> set[Path]:
+    """Folders of this process's groups and those above, as the system tells them, and as a container sees its own."""
+    found = {_CGROUP, _CGROUP / "memory"}
+    try:
+        lines = _OWN_CGROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        top = _CGROUP / "memory" if "memory" in controllers.split(",") else _CGROUP
+        own = top / path.lstrip("/")
+        found |= {each for each in (own, *own.parents) if each.is_relative_to(top)}
+    return found
+
+
+def _free_in_address_space() -> float:
+    """Bytes that ``ulimit -v`` leaves."""
+    try:
+        import resource  # which Windows has not
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return inf
+        return limit - float(_SIZES.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    except (ImportError, OSError, ValueError):
+        return inf
 
 
 def _size(n_bytes: float) -> str:
