@@ -286,6 +286,18 @@ def test_weights_beyond_reach_count_as_the_last_within_it(model, unit):
     assert_allclose(beyond, last, atol=1e-6)
 
 
+@pytest.mark.parametrize("heavy", [1e20, 1e100, 1e300])
+def test_weights_so_far_apart_that_a_fit_fails_are_named(heavy):
+    weight = np.append(heavy, np.ones(79))
+    with pytest.raises(
+        InvalidDataError, match=rf"sample_weight has weights that differ by a factor of {heavy:.0e}".replace("+", r"\+")
+    ):
+        PrincipalCurve().fit(X, sample_weight=weight.copy())
+    with pytest.raises(InvalidDataError) as other:  # what has nothing to do with weights says nothing of them
+        PrincipalCurve().fit(X * np.nan, sample_weight=np.ones(80))
+    assert "sample_weight" not in str(other.value)
+
+
 def test_weights_keep_their_shares_and_zeros():
     within = np.array([0.0, 3e-9, 1.0])
     assert weights_within_reach(within) is within

@@ -147,6 +147,10 @@ def name_failures(verb: F) -> F:
                 found = verb(self, *args, **options)
                 if outer is None and (fit := _FITTING.get()) is not None and fit.require_sound is not None:
                     fit.require_sound(self)
+        except InvalidDataError as error:
+            if outer is None and (words := _words_about_weights(given)) and words not in str(error):
+                raise InvalidDataError(f"{str(error).rstrip('.')}. {words}") from error
+            raise
         finally:
             _FITTING.reset(token)
         _check_answer(self, verb, X, found, left)
@@ -155,6 +159,24 @@ def name_failures(verb: F) -> F:
         return found
 
     return named  # type: ignore[return-value]
+
+
+_MOST_WEIGHT_RATIO = 1e15
+"""Of the largest weight to the smallest; beyond it the light rows are rounding where the heavy ones count too."""
+
+
+def _words_about_weights(given: Mapping[str, Any]) -> str:
+    """Advice where weights of rows are so far apart that they may be what went wrong; none otherwise."""
+    try:
+        weight = np.asarray(given["sample_weight"], dtype=np.float64)
+        weight = weight[weight > 0]
+        with np.errstate(over="ignore"):
+            ratio = weight.max() / weight.min()
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return ""
+    if not ratio > _MOST_WEIGHT_RATIO:
+        return ""
+    return f"sample_weight has weights that differ by a factor of {ratio:.0e}; bring them nearer to each other"
 
 
 def name_call_failures(function: F) -> F:
