@@ -57,7 +57,7 @@ PLAIN = {
 
 ASKED = {
     "devices": {"find_device": 1, "current_device": 1, "home_of": 1},
-    "loops/bars.py": {"somebody_looks_on": 1, "in_notebook": 1},
+    "loops/bars.py": {"is_watched": 1, "in_notebook": 1},
     "loops/progress.py": {"_visible": 1, "working_alone": 1},
     "loops/training_log.py": {},
     "loops/snapshots.py": {},

@@ -23,7 +23,7 @@ from prinfold.plot.data.surfaces import log_factor
 from prinfold.plot.inputs import FittedSurface
 from prinfold.validation.settings import check_call, flag, nothing
 
-_NUMBERS = 2**24
+_NUMBERS_AT_ONCE = 2**24
 """Numbers of the table that are held at once, besides the table itself."""
 
 _KINDS = {"use_rep": NAME, "key_added": nothing | NAME, "measures": flag, "copy": flag}
@@ -166,7 +166,7 @@ def _offsets(model: Any, rows: Any) -> FloatArray:
 
 def _residuals(model: Any, rows: Any) -> Iterator[FloatArray]:
     """Cells less the nearest points of a surface, a part at a time; a sparse table is made dense so."""
-    step = max(_NUMBERS // rows.shape[1], 1)
+    step = max(_NUMBERS_AT_ONCE // rows.shape[1], 1)
     for i in range(0, rows.shape[0], step):
         part = rows.iloc[i : i + step] if hasattr(rows, "iloc") else rows[i : i + step]
         numbers = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)

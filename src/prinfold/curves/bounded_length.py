@@ -22,7 +22,7 @@ from prinfold.curves.polygonal_curve_training import FeetQuadratic, PolygonalLin
 from prinfold.numerics.banded_matrices import BandedMatrix
 from prinfold.numerics.polylines import segments_of
 
-_HALVINGS = 40
+_MOST_HALVINGS = 40
 """Most halvings of the interval that μ is sought in, on a logarithmic scale."""
 
 _LEAST_MULTIPLIER, _MOST_MULTIPLIER = 1e-9, 1e3
@@ -70,7 +70,7 @@ class LimitedLength:
         share = min(1.0, -slope / bend) if bend > 0 else 0.0
         # Both ends of this search are what they are called: v is short enough, and lengths are convex along a line.
         short, long = 0.0, max(share, 0.0)
-        for _ in range(_HALVINGS):
+        for _ in range(_MOST_HALVINGS):
             if chain_length(v + long * step, problem.closed) <= self.limit:
                 return np.asarray(v + long * step)
             middle = 0.5 * (short + long)
@@ -83,7 +83,7 @@ class LimitedLength:
         if chain_length(free, problem.closed) <= self.limit:
             return free
         low, high, found = np.log(_LEAST_MULTIPLIER * problem.radius), np.log(_MOST_MULTIPLIER * problem.radius), v
-        for _ in range(_HALVINGS):
+        for _ in range(_MOST_HALVINGS):
             middle = 0.5 * (low + high)
             found = _shorten(held, found, float(np.exp(middle)), problem)
             too_long = chain_length(found, problem.closed) > self.limit

@@ -44,7 +44,7 @@ PENALTY, STOPPING = 0.13, 0.3
 TOL = 1e-3
 """Share of G by which it has to fall in a step for the same vertices to be moved again."""
 
-_HALVINGS = 30
+_MOST_HALVINGS = 30
 _ARMIJO = 1e-4
 _EXACT_SHARE = 1e-9
 """Share of the radius of the data: rows that are on average no farther away lie on the chain but for rounding."""
@@ -259,7 +259,7 @@ class CurvaturePenalty:
         gradient = slope + c * penalty.gradient
         step = -held.A.plus(0.5 * c, penalty.hessian).solve(0.5 * gradient)
         promised = float(np.vdot(gradient, step))
-        for _ in range(_HALVINGS):
+        for _ in range(_MOST_HALVINGS):
             change = held.change(slope, step) + c * (bending_value(v + step, *form) - penalty.value)
             if change <= _ARMIJO * promised:
                 return np.asarray(v + step)

@@ -87,7 +87,7 @@ class ScaleSearch:
     bandwidth: float | None
     floor: NeighborFloor
 
-    def among(self, some: IntArray, index: IntArray, error_of: ErrorOf) -> ScaleSearch:
+    def over_some(self, some: IntArray, index: IntArray, error_of: ErrorOf) -> ScaleSearch:
         """The search over some of the distinct rows; ``index`` (n,) gives the distinct row that each row equals."""
         place = np.full(len(self.weight), -1)
         place[some] = np.arange(len(some))

@@ -185,7 +185,7 @@ def choose_start(
         given = _mean_of_repeats(given, index, weight)
     whole = ScaleSearch(lambda Z: error(Z[index]), mass, profile, bandwidth, floor or NeighborFloor())
     some = evenly_by_radius(rows, mass, len(rows) if error_of is None else _MOST_COMPARED_ROWS)
-    judge = whole if error_of is None or len(some) == len(rows) else whole.among(some, index, error_of)
+    judge = whole if error_of is None or len(some) == len(rows) else whole.over_some(some, index, error_of)
     found, failures = list[_ScaledEmbedding](), list[str]()
     for name, size, embed in proposals(rows, mass, n_components, starts, sizes, given):
         try:

@@ -28,7 +28,7 @@ _EDGE_PROBES = 7
 _EXTENT_PROBES = 4096
 """Places at which the density is evaluated to find the extent of the region."""
 
-_HALVINGS = 24
+_RIM_HALVINGS = 24
 """How finely the rim of a tiling is found between two nodes of its lattice: to 1e-7 of their distance."""
 
 _N_LINES = 16
@@ -250,7 +250,7 @@ def clip_mesh(region: Region, places: FloatArray, faces: IntArray) -> tuple[Floa
         kept += [np.stack([vertex[:, i, j] for i, j in walk], axis=1) for walk in _lattice_paths(k, faces.shape[1] - k)]
     names = distinct_numbers(names)
     start, end = np.divmod(names - len(places), len(places))
-    rim = region.crossing(places[start], places[end], _HALVINGS)
+    rim = region.crossing(places[start], places[end], _RIM_HALVINGS)
     own = np.flatnonzero(inside)
     everywhere = np.concatenate([own, names])
     corners = np.searchsorted(everywhere, np.concatenate(kept))

@@ -121,7 +121,7 @@ def bar_for(label: str, stream: TextIO) -> Bar | None:
     return bar
 
 
-def somebody_looks_on(stream: TextIO | None) -> bool:
+def is_watched(stream: TextIO | None) -> bool:
     """Whether what is written now is seen now: on a terminal or in a notebook."""
     return stream is not None and (stream.isatty() or in_notebook())
 

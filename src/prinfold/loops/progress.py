@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, ClassVar, ParamSpec, Protocol, TextIO, TypeVar
 
 from prinfold.exceptions import quantity
-from prinfold.loops.bars import Bar, bar_for, somebody_looks_on, write_line, write_over
+from prinfold.loops.bars import Bar, bar_for, is_watched, write_line, write_over
 from prinfold.loops.fixed_point import Iteration
 from prinfold.rows.pass_progress import report_passes_to
 from prinfold.validation.failures import show_verbs
@@ -34,7 +34,7 @@ class _Screen:
 
 
 def _visible(stream: TextIO | None) -> bool:
-    return not _Screen.muted and somebody_looks_on(stream)
+    return not _Screen.muted and is_watched(stream)
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def progress_for(verbose: int, label: str, stream: TextIO | None = None) -> list
     if not verbose or stream is None:  # None is a program without a console
         return []
     if verbose == 1:
-        return [ProgressBar(label, stream)] if somebody_looks_on(stream) else []
+        return [ProgressBar(label, stream)] if is_watched(stream) else []
     return [LineLog(label, stream)]
 
 
@@ -173,7 +173,7 @@ def _in_words(seconds: float) -> str:
 @contextmanager
 def passes_shown(verbose: int, label: str) -> Iterator[None]:
     """Show a bar over passes through sources, where a bar is asked for and somebody looks on."""
-    if verbose != 1 or not somebody_looks_on(sys.stderr):
+    if verbose != 1 or not is_watched(sys.stderr):
         yield
         return
     with PassBar(label, sys.stderr) as bar, report_passes_to(bar.hear):

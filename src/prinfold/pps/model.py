@@ -38,7 +38,7 @@ _PATIENCE = 10
 
 On halves of iris, glass and diabetes it fell for a step or two and rose higher afterwards, or fell for good."""
 
-_HALVINGS = 6
+_MOST_HALVINGS = 6
 _ROUNDING_SHARE = 1e-13
 """Relative fall of the objective that is put down to rounding."""
 
@@ -166,11 +166,11 @@ def _proposals(model: PPSModel, state: PPSState, relaxation: float) -> Iterator[
     if state.stretch > 1.0 and relaxation > 1.0:
         yield now.extrapolate(proposed, state.stretch), min(_STRETCH_FACTOR * state.stretch, relaxation)
     yield proposed, min(_STRETCH_FACTOR, relaxation)
-    for halving in range(1, _HALVINGS):
+    for halving in range(1, _MOST_HALVINGS):
         yield now.extrapolate(proposed, 0.5**halving), 1.0
     # With the noise as it is a short enough step uphill cannot fail; nor can, with the weights as they are, an M-step
     # for the noise, which is exact unless nodes borrow rows from each other.
-    for halving in range(_HALVINGS):
+    for halving in range(_MOST_HALVINGS):
         yield replace(now, weights=now.weights + 0.5**halving * (proposed.weights - now.weights)), 1.0
     yield noise.with_noise(model.surface, state.statistics, model.penalty, now, now), 1.0
 

@@ -13,7 +13,7 @@ from prinfold.pps.clamping_choice import standard_error
 from prinfold.select.printed_tables import make_frame, print_table, shorten
 from prinfold.validation.object_verbs import check_verbs
 
-_LONGEST = 90
+_MOST_REASON_CHARACTERS = 90
 """Characters of a reason that a printed table has room for."""
 
 _UNITS = {"score": "score", "effective": "weights", "noise_variance": "noise", "prior_precision": "prior"}
@@ -119,7 +119,11 @@ class Choice:
             if self.table["failure"][i]:
                 numbers = ["—"] * len(_UNITS)
             cells = [_word(self.candidates[i].get(name)) for name in self.names]
-            end = "  ← chosen" if i == self.chosen else f"  {shorten(self.table['failure'][i], _LONGEST)}".rstrip()
+            end = (
+                "  ← chosen"
+                if i == self.chosen
+                else f"  {shorten(self.table['failure'][i], _MOST_REASON_CHARACTERS)}".rstrip()
+            )
             body.append(([*cells, *numbers], end))
         return print_table(head, body)
 

@@ -17,7 +17,7 @@ from prinfold.select.printed_tables import make_frame, print_table, shorten
 from prinfold.select.wording import GUESS, ROUGHEST, legend
 from prinfold.validation.object_verbs import check_verbs
 
-_LONGEST = 70
+_MOST_REASON_CHARACTERS = 70
 """Characters of a reason that a printed table has room for."""
 
 _COLUMNS = {
@@ -202,7 +202,7 @@ class Comparison:
             return "  ← recommended"
         words = self.table["failure"][i]
         if words:
-            return f"  {shorten(words, _LONGEST)}"
+            return f"  {shorten(words, _MOST_REASON_CHARACTERS)}"
         return "  tied" if self.table["tied"][i] else ""
 
 
