@@ -67,14 +67,18 @@ class Worker:
             # A process that sleeps takes no processor time; on a busy machine a case may wait for its turn.
             ended = self._pipe.poll(10 * self.seconds)
             try:
-                outcome, seconds = self._pipe.recv() if ended else (None, 0.0)
+                outcome, seconds, is_full = self._pipe.recv() if ended else (None, 0.0, False)
             except EOFError:
                 outcome = None
             if outcome is None:
                 yield self._end(ended)
                 return
             self.spent += seconds
+            if is_full:
+                self._buried("", "")
             yield Outcome(*outcome)
+            if is_full:
+                return
 
     def _end(self, ended: bool) -> Outcome:
         """Bury a process that has ended by itself, or that waits for something; what its last case has come to."""
@@ -124,7 +128,11 @@ def _serve(pipe: Any, folder: str) -> None:
         for case in cases:
             begun = time.process_time()
             outcome = tuple(_attempt_within_limit(*case, place))
-            pipe.send((outcome, time.process_time() - begun))
+            # What cases leave behind would count against the next; libraries that are refused memory may abort.
+            is_full = _address_space() > limit - MEMORY // 2
+            pipe.send((outcome, time.process_time() - begun, is_full))
+            if is_full:
+                return
 
 
 def _attempt_within_limit(case: dict[str, Any], module: str, seconds: float, folder: Path) -> Outcome:

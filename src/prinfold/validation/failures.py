@@ -172,7 +172,7 @@ def _words_about_weights(given: Mapping[str, Any]) -> str:
         weight = weight[weight > 0]
         with np.errstate(over="ignore"):
             ratio = weight.max() / weight.min()
-    except (KeyError, TypeError, ValueError, OverflowError):
+    except Exception:  # each library of tables has its own; why the fit failed is known already
         return ""
     if not ratio > _MOST_WEIGHT_RATIO:
         return ""
