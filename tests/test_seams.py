@@ -334,8 +334,8 @@ def test_a_verb_of_any_type_is_seen(tmp_path: Path) -> None:
 
 
 def test_a_type_that_hides_any_is_seen(tmp_path: Path) -> None:
-    text = "Some: TypeAlias = Animal[Any]\nKnown: TypeAlias = Animal[str]\nclass Ox(Protocol):\n"
-    house = build(tmp_path, other=text + "    def meet(self, other: Some): ...\n    def see(self, other: Known): ...\n")
+    text = "Some: TypeAlias = Animal[Any]\nNamed: TypeAlias = Animal[str]\nclass Ox(Protocol):\n"
+    house = build(tmp_path, other=text + "    def meet(self, other: Some): ...\n    def see(self, other: Named): ...\n")
     assert house.untyped({"other/module.py"}) == {("Ox", "meet")}
 
 
