@@ -168,8 +168,10 @@ _MOST_WEIGHT_RATIO = 1e15
 def _words_about_weights(given: Mapping[str, Any]) -> str:
     """Advice where weights of rows are so far apart that they may be what went wrong; none otherwise."""
     try:
-        weight = np.asarray(given["sample_weight"], dtype=np.float64)
-        weight = weight[weight > 0]
+        weight = np.asarray(given["sample_weight"])
+        if weight.dtype.kind not in "fiu":
+            return ""
+        weight = weight[weight > 0].astype(np.float64)
         with np.errstate(over="ignore"):
             ratio = weight.max() / weight.min()
     except Exception:  # each library of tables has its own; why the fit failed is known already
