@@ -171,8 +171,8 @@ def _words_about_weights(given: Mapping[str, Any]) -> str:
         weight = np.asarray(given["sample_weight"])
         if weight.dtype.kind not in "fiu":
             return ""
-        weight = weight[weight > 0].astype(np.float64)
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
+            weight = weight[(weight > 0) & (weight < np.inf)].astype(np.float64)
             ratio = weight.max() / weight.min()
     except Exception:  # each library of tables has its own; why the fit failed is known already
         return ""
