@@ -104,7 +104,7 @@ def test_a_curve_has_a_second_column_to_be_drawn_in(adata: Any, model: Any) -> N
 def test_the_table_itself_dense_or_sparse_and_in_parts(adata: Any, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     adata.X = make(adata.X)
     whole = cells.fit(adata, GTM(nodes=6, basis=3, **_FEW), use_rep="X", copy=True)
-    monkeypatch.setattr(maps, "_NUMBERS", 12 * 7)
+    monkeypatch.setattr(maps, "_NUMBERS_AT_ONCE", 12 * 7)
     parts = cells.fit(adata, GTM(nodes=6, basis=3, **_FEW), use_rep="X", copy=True)
     np.testing.assert_allclose(parts.obs["gtm_distance"], whole.obs["gtm_distance"])
     dense = np.asarray(adata.X.todense() if sparse.issparse(adata.X) else adata.X)
